@@ -100,15 +100,16 @@ func near(ruleKey string, s scope.Scope, count int, all []Point) (assigned []str
 	return assigned, warning
 }
 
-// nearness is higher the more specifically the point's labels match the scope.
+// nearness is higher the more specifically the point's labels match the scope. An ISP or province of the same name in
+// another country is another place.
 func nearness(s scope.Scope, p Point) int {
-	in := func(list []string, label string) bool {
-		return slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, p.Labels[label]) })
-	}
-	isp, province, country := in(s.ISP, "isp"), in(s.Province, "province"), in(s.Country, "country")
-	if len(s.Country) > 0 && !country {
-		isp, province = false, false // the same name in another country is another place
-	}
+	here := placeOf(p)
+	country := slices.Contains(s.Country, here.Country)
+	within := country || len(s.Country) == 0
+	isp := within && slices.Contains(s.ISP, here.ISP)
+	province := within && slices.Contains(s.Province, here.Province)
+	continent := slices.Contains(s.Continent, here.Continent) ||
+		slices.ContainsFunc(s.Country, func(c string) bool { return here.Continent != "" && scope.ContinentOf(c) == here.Continent })
 	switch {
 	case isp && province:
 		return 5
@@ -118,17 +119,32 @@ func nearness(s scope.Scope, p Point) int {
 		return 3
 	case country:
 		return 2
-	case in(s.Continent, "continent"):
+	case continent:
 		return 1
 	default:
 		return 0
 	}
 }
 
+func placeOf(p Point) scope.Place {
+	place := scope.Place{
+		Continent: p.Labels["continent"], Country: p.Labels["country"], Province: p.Labels["province"], ISP: p.Labels["isp"],
+	}.Canonical()
+	if place.Continent == "" {
+		place.Continent = scope.ContinentOf(place.Country)
+	}
+	return place
+}
+
+// pointHash mixes the sum once more: names that differ in their last letter only would otherwise keep one order for
+// most rules.
 func pointHash(rule, point string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(rule))
 	h.Write([]byte{0})
 	h.Write([]byte(point))
-	return h.Sum64()
+	x := h.Sum64()
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
