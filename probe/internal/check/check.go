@@ -1,0 +1,155 @@
+// Package check does one probe: it connects to a target's own address, asks, and says what came of it.
+//
+// One probe is one goroutine and one connection, both gone when Run returns. Everything a peer sends is bounded, in
+// bytes and by the target's timeout. Nothing a peer sends leaves the package but the status code and, in part and
+// quoted, what certificates say.
+package check
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"steerpoint/probe/internal/guard"
+	"steerpoint/report"
+	"steerpoint/snapshot"
+)
+
+// Resolver turns a name into addresses. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Config of a Checker. Point and UserAgent are needed.
+type Config struct {
+	Point     string         // put into every observation
+	UserAgent string         // sent with every request
+	Resolver  Resolver       // nil: the system's, through Go's own resolver
+	Roots     *x509.CertPool // nil: the system's
+	// AllowLocal lets loopback, link-local, multicast and metadata addresses be probed.
+	AllowLocal bool
+}
+
+// Checker does probes. Make one with New. It may be used by several goroutines at once.
+type Checker struct {
+	cfg    Config
+	dialer net.Dialer
+	routed func(netip.Addr) bool // whether this machine has a route; replaced in tests
+}
+
+// New makes a checker.
+func New(cfg Config) *Checker {
+	if cfg.Resolver == nil {
+		cfg.Resolver = &net.Resolver{PreferGo: true}
+	}
+	// A probe's connection lives for seconds: keep-alive packets would only cost. Negative: none.
+	return &Checker{cfg: cfg, dialer: net.Dialer{KeepAlive: -1}, routed: routed}
+}
+
+// Run does one probe. It returns within the target's timeout, or soon after ctx ends; that is then no vote.
+func (c *Checker) Run(parent context.Context, g *Target) report.Observation {
+	p := &probe{Checker: c, Target: g, begun: time.Now()}
+	p.mark = p.begun
+	p.deadline = p.begun.Add(g.timeout)
+	p.o = report.Observation{Task: g.id, Point: c.cfg.Point}
+	ctx, cancel := context.WithDeadline(parent, p.deadline)
+	defer cancel()
+	err := p.run(ctx)
+	p.o.Phases.Total = time.Since(p.begun)
+	if err != nil && parent.Err() != nil {
+		err = failf(report.CauseLocal, "stopped before there was a result, while %s", p.phase)
+	}
+	p.judge(err)
+	return p.o
+}
+
+// probe is one probe on its way.
+type probe struct {
+	*Checker
+	*Target
+	o        report.Observation
+	begun    time.Time
+	mark     time.Time // when the present phase began
+	deadline time.Time
+	phase    string // what it is doing, for people
+}
+
+// lap ends a phase: it returns how long the phase took and begins the next one.
+func (p *probe) lap() time.Duration {
+	now := time.Now()
+	d := now.Sub(p.mark)
+	p.mark = now
+	return d
+}
+
+func (p *probe) run(ctx context.Context) error {
+	addr, err := p.address(ctx)
+	if err != nil {
+		return err
+	}
+	p.o.Address = netip.AddrPortFrom(addr, p.port)
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // everything was read that is wanted: its error says nothing
+	p.o.Latency = p.o.Phases.Connect
+	if p.kind == snapshot.KindTCP {
+		return nil
+	}
+	// The deadline bounds reads and writes in all phases; the end of ctx (a task removed, a stop) sets it to now.
+	if err := conn.SetDeadline(p.deadline); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() {
+		conn.SetDeadline(time.Unix(1, 0)) // its only error is that the connection is closed already
+	})()
+	if p.kind == snapshot.KindHTTPS {
+		secure, err := p.handshake(conn)
+		if err != nil {
+			return err
+		}
+		conn = secure
+	}
+	return p.exchange(conn)
+}
+
+// connect opens the connection. Only addresses come here, never names, and they have passed the guard.
+func (p *probe) connect(ctx context.Context) (net.Conn, error) {
+	p.phase = "connecting"
+	p.mark = time.Now()
+	conn, err := p.dialer.DialContext(ctx, "tcp", p.o.Address.String())
+	if err != nil {
+		return nil, p.connectFailure(err)
+	}
+	p.o.Phases.Connect = p.lap()
+	return conn, nil
+}
+
+// judge sets the outcome from what run returned.
+func (p *probe) judge(err error) {
+	var f *failure
+	switch {
+	case err == nil && p.slowest > 0 && p.o.Latency > p.slowest:
+		f = failf(report.CauseLatency, "took %v, more than the %v allowed", round(p.o.Latency), p.slowest)
+	case err == nil:
+		p.o.OK = true
+		return
+	case isTimeout(err):
+		f = failf(report.CauseTimeout, "no result within %v, while %s", p.timeout, p.phase)
+	case !errors.As(err, &f):
+		f = p.ioFailure(err)
+	}
+	p.o.Cause, p.o.Detail = f.cause, f.detail
+}
+
+// Refuses returns why the guard does not let addr be probed, or "".
+func (c *Checker) Refuses(addr netip.Addr) string {
+	if c.cfg.AllowLocal {
+		return ""
+	}
+	return guard.Check(addr)
+}
