@@ -159,11 +159,14 @@ func (r *Rule) syncList(now Instant) {
 	}
 	oldOrder, oldMode := r.appendOrderNames(r.list), r.mode
 	r.list, r.mode, r.configured = list, r.cfg.Mode, false
-	if !r.decided || r.force.on || len(list) == 0 {
+	if !r.decided || len(list) == 0 {
+		return
+	}
+	r.convertMode(oldMode)
+	if r.force.on {
 		return
 	}
 	r.arrange(now)
-	r.convertMode(oldMode)
 	r.moveForList(now, cause, oldOrder)
 }
 

@@ -146,7 +146,7 @@ func (r *Rule) failureReason(e *edgeState, cause Cause) string {
 		a := &e.addresses[j]
 		for p := range a.points {
 			if s := &a.points[p]; s.health.State == health.Down && !r.suspended[p] {
-				who = append(who, fmt.Sprintf("%s (%s, for %s)", r.cfg.Points[p], s.cause, r.now-s.health.RunStart))
+				who = append(who, fmt.Sprintf("%s (%s, for %s)", r.cfg.Points[p], s.cause, (r.now-s.health.RunStart).Round(time.Millisecond)))
 			}
 		}
 	}
