@@ -1,0 +1,163 @@
+// Package authdns is the steering name server. It answers authoritatively, over UDP and TCP, for the zones, services
+// and static records of one snapshot.DNS, by the scope of who asks. It asks nobody at query time: what it was last
+// given it serves for ever, across restarts by a copy on disk.
+//
+// Invariants: a query sees one map, whole; a map that does not validate changes nothing; before the first map every
+// question gets SERVFAIL with the extended error "not ready"; a query of one client never waits for another client.
+package authdns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"steerpoint/authdns/internal/answer"
+	"steerpoint/authdns/internal/server"
+	"steerpoint/snapshot"
+)
+
+var (
+	// ErrOlder is matched by the error of Swap for a map older than the one control gave before. Its text begins with
+	// MAP_OLDER.
+	ErrOlder = errors.New("older map")
+	// ErrPortTaken is matched by the error of New when a listen address is in use. Its text begins with PORT_TAKEN.
+	ErrPortTaken = errors.New("port taken")
+)
+
+// Server is one name server. Make it with New; it answers while Run runs.
+type Server struct {
+	cfg       Config
+	log       *slog.Logger
+	responder *answer.Responder
+	sockets   *server.Server
+	metrics   *metrics
+	// epoch is the zero of the clock answers use: monotonic, so that TTLs do not follow a wall clock that is set.
+	epoch time.Time
+
+	mu       sync.Mutex // guards what follows; never held while answering
+	current  *snapshot.DNS
+	fromDisk bool
+	unsaved  bool
+
+	wake chan struct{} // 1 deep: current is to be written to disk
+}
+
+// New binds the sockets and loads the map last kept on disk, so that Run answers from the first packet on. A damaged
+// file is set aside, logged with its new name, and the server starts without a map. Call Run or Close.
+func New(cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	answers, err := cfg.answers()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1),
+		responder: answer.NewResponder(answers),
+	}
+	if s.metrics, err = newMetrics(reg, s.mapInfo); err != nil {
+		return nil, fmt.Errorf("name server metrics: %w", err)
+	}
+	s.loadState()
+	s.sockets, err = server.Listen(context.Background(), cfg.sockets(), s.handler, s.metrics.counters(), log)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("PORT_TAKEN: the name server cannot listen: %w: another program has the port: stop it, "+
+			"or choose another with --listen dns=ADDR:PORT: %w", err, ErrPortTaken)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("name server: listen: %w", err)
+	}
+	return s, nil
+}
+
+// Addrs are the addresses really bound, in the order of Config.Listen, the same port for UDP and TCP.
+func (s *Server) Addrs() []netip.AddrPort { return s.sockets.Bound() }
+
+// Close gives the sockets back when Run will not be called.
+func (s *Server) Close() error { return s.sockets.Close() }
+
+// Run answers until ctx ends. When it returns, everything it started has stopped and the newest map is on disk.
+func (s *Server) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.sockets.Serve(ctx) })
+	g.Go(func() error { s.keepState(ctx); return nil })
+	return g.Wait()
+}
+
+// Swap validates a map and makes it the one that answers, at once for all sockets. On an error the one before stays,
+// and the error says everything that is wrong. The map must not be changed afterwards.
+//
+// A map with a version below the last one swapped in is refused: it comes from a writer that was overtaken. A map from
+// disk does not count, so that control may begin anew.
+func (s *Server) Swap(d *snapshot.DNS) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.swap(d, false)
+	s.metrics.swapped(err)
+	if err != nil {
+		return err
+	}
+	s.unsaved = true
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
+	if d == nil {
+		return errors.New("MAP_INVALID: there is no map")
+	}
+	if s.current != nil && !s.fromDisk && d.Version < s.current.Version {
+		return fmt.Errorf("MAP_OLDER: map version %d is refused: version %d answers already: %w", d.Version, s.current.Version, ErrOlder)
+	}
+	tables := make([]answer.Table, len(d.Tables))
+	for i, t := range d.Tables {
+		if t != nil {
+			tables[i] = t
+		}
+	}
+	ix, err := answer.Build(d, tables, time.Since(s.epoch))
+	if err != nil {
+		return err
+	}
+	s.responder.SetIndex(ix)
+	s.current, s.fromDisk = d, fromDisk
+	return nil
+}
+
+// MapInfo describes the map that answers.
+type MapInfo struct {
+	Version uint64    `json:"version"` // 0: there is none
+	Created time.Time `json:"created"`
+	// Age is the time since Created by this machine's wall clock, never below 0.
+	Age      time.Duration `json:"age"`
+	FromDisk bool          `json:"fromDisk"` // control has sent none since the start
+	Names    int           `json:"names"`    // names that exist, empty non-terminals included
+}
+
+// Map describes the map that answers now.
+func (s *Server) Map() MapInfo { return s.mapInfo() }
+
+func (s *Server) mapInfo() MapInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return MapInfo{}
+	}
+	return MapInfo{
+		Version: s.current.Version, Created: s.current.Created, FromDisk: s.fromDisk,
+		Age: max(0, time.Since(s.current.Created)), Names: s.responder.Index().Names(),
+	}
+}

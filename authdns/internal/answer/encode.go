@@ -1,0 +1,152 @@
+package answer
+
+import (
+	"encoding/binary"
+
+	"github.com/miekg/dns"
+
+	"steerpoint/authdns/internal/wire"
+)
+
+const (
+	// minUDP is what every resolver takes (RFC 1035 section 2.3.4); smaller EDNS sizes count as that (RFC 6891
+	// section 6.2.3).
+	minUDP = 512
+	maxTCP = 65535
+	optLen = 11 // OPT without options
+)
+
+// limit is the largest reply the query's transport and sender allow.
+func (r *Responder) limit(x *Exchange) int {
+	switch {
+	case x.TCP:
+		return maxTCP
+	case !x.q.EDNS:
+		return minUDP
+	default:
+		return min(max(int(x.q.UDPSize), minUDP), r.cfg.MaxUDP)
+	}
+}
+
+// encode appends the reply to dst.
+func (r *Responder) encode(dst []byte, x *Exchange, o *outcome) []byte {
+	q, start := &x.q, len(dst)
+	var header [wire.HeaderLen]byte
+	dst = append(dst, header[:]...)
+	questions := 0
+	if o.echo && q.Question != nil {
+		dst = append(dst, q.Question...)
+		questions = 1
+	}
+	opt := x.opt[:0]
+	if q.EDNS {
+		opt = r.appendOPT(opt, x, o)
+	}
+	body, room := len(dst), start+r.limit(x)-len(opt)
+	dst, counts := appendSections(dst, q, o)
+	truncated := len(dst) > room
+	if truncated {
+		// Empty sections: a cache must not take a part for the whole (RFC 2181 section 9).
+		dst, counts = dst[:body], sections{}
+	}
+	if o.apex != nil && !truncated && len(dst)+len(o.apex.glue) <= room {
+		dst = append(dst, o.apex.glue...)
+		counts.additional = uint16(o.apex.glues)
+	}
+	if q.EDNS {
+		dst = append(dst, opt...)
+		counts.additional++
+	}
+	h := dst[start:]
+	binary.BigEndian.PutUint16(h, q.ID)
+	binary.BigEndian.PutUint16(h[2:], flags(q, o, truncated))
+	binary.BigEndian.PutUint16(h[4:], uint16(questions))
+	binary.BigEndian.PutUint16(h[6:], counts.answer)
+	binary.BigEndian.PutUint16(h[8:], counts.authority)
+	binary.BigEndian.PutUint16(h[10:], counts.additional)
+	return dst
+}
+
+type sections struct{ answer, authority, additional uint16 }
+
+// flags makes the second word of the header: opcode and RD are the query's; RA, AD, CD and Z are never set.
+func flags(q *wire.Query, o *outcome, truncated bool) uint16 {
+	f := uint16(0x8000) | uint16(q.Opcode)<<11 | o.rcode&0xF
+	if o.aa {
+		f |= 0x0400
+	}
+	if truncated {
+		f |= 0x0200
+	}
+	if q.RD {
+		f |= 0x0100
+	}
+	return f
+}
+
+// appendSections appends answer and authority.
+func appendSections(dst []byte, q *wire.Query, o *outcome) ([]byte, sections) {
+	switch {
+	case o.answer != nil:
+		at := len(dst)
+		dst = append(dst, o.answer.wire...)
+		for _, off := range o.answer.ttlAt {
+			binary.BigEndian.PutUint32(dst[at+int(off):], o.ttl)
+		}
+		return dst, sections{answer: o.answer.count}
+	case o.soa != nil:
+		// The zone's name is the end of the question's name.
+		owner := 0xC000 | uint16(wire.HeaderLen+len(q.Name())-len(o.soa.name))
+		dst = binary.BigEndian.AppendUint16(dst, owner)
+		dst = appendRR(dst, nil, dns.TypeSOA, o.soaTTL, o.soa.soa)
+		return dst, sections{authority: 1}
+	case o.text != "":
+		dst = append(dst, pointerToQuestion...)
+		dst = append(dst, 0, byte(dns.TypeTXT), 0, wire.ClassCH, 0, 0, 0, 0, 0, byte(len(o.text)+1), byte(len(o.text)))
+		return append(dst, o.text...), sections{answer: 1}
+	default:
+		return dst, sections{}
+	}
+}
+
+// appendOPT appends our OPT record: never the client's own, only what answers it.
+func (r *Responder) appendOPT(dst []byte, x *Exchange, o *outcome) []byte {
+	q, start := &x.q, len(dst)
+	dst = append(dst, 0, 0, wire.TypeOPT)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(r.cfg.MaxUDP))
+	dst = append(dst, byte(o.rcode>>4), 0, 0, 0, 0, 0) // extended rcode, version 0, flags, length
+	if q.DO {
+		dst[start+7] = 0x80
+	}
+	if q.HasECS {
+		dst = appendOption(dst, wire.OptionECS, len(q.ECS.Raw))
+		at := len(dst)
+		dst = append(dst, q.ECS.Raw...)
+		dst[at+3] = byte(o.scope) // 0 when the client opted out: no address of its own decided
+	}
+	if q.Cookie != nil && r.cfg.Cookies != nil {
+		dst = appendOption(dst, wire.OptionCookie, 0)
+		at := len(dst)
+		dst = r.cfg.Cookies.Append(dst, q.Cookie, x.Client, x.Unix)
+		dst[at-1] = byte(len(dst) - at)
+	}
+	if q.NSID && r.cfg.NSID != "" {
+		dst = appendOption(dst, wire.OptionNSID, len(r.cfg.NSID))
+		dst = append(dst, r.cfg.NSID...)
+	}
+	if q.Keepalive && x.TCP { // over UDP it must be ignored: RFC 7828 section 3.2.1
+		dst = appendOption(dst, wire.OptionKeepalive, 2)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(min(r.cfg.TCPIdle.Milliseconds()/100, 65535)))
+	}
+	if o.ede != noEDE {
+		dst = appendOption(dst, wire.OptionEDE, 2)
+		dst = binary.BigEndian.AppendUint16(dst, o.ede)
+	}
+	binary.BigEndian.PutUint16(dst[start+9:], uint16(len(dst)-start-optLen))
+	return dst
+}
+
+func appendOption(dst []byte, code uint16, length int) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, code)
+	return binary.BigEndian.AppendUint16(dst, uint16(length))
+}

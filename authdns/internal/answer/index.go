@@ -1,0 +1,215 @@
+// Package answer turns a DNS snapshot into an immutable index and queries into replies by it. Answering is pure: it
+// reads the index and what the caller hands in (client, transport, clock), asks nobody, and allocates nothing. What
+// is answered follows the index alone, so any number of goroutines may answer while a new index is being built.
+package answer
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Table maps an address to the value of its scope, and to how many leading bits of the address decide that
+// (see geo.Table).
+type Table interface {
+	Lookup(addr netip.Addr) (value uint16, bits int)
+}
+
+// Index is a validated snapshot in the form answers are made from. It never changes once built.
+type Index struct {
+	Version uint64 // the snapshot's
+
+	// nodes holds every name that exists, empty non-terminals included, by wire form in lower case.
+	nodes map[string]*node
+}
+
+// Names is the number of names that exist, empty non-terminals included.
+func (ix *Index) Names() int { return len(ix.nodes) }
+
+// zone is what answers need of a zone beyond its nodes.
+type zone struct {
+	name   []byte // wire form, lower case
+	text   string // for explanations
+	soa    []byte // RDATA of the SOA
+	negTTL uint32 // of the SOA in negative answers: min(its TTL, minimum)
+	parent *zone  // the closest enclosing zone of ours; nil if none
+}
+
+// node is one name. Without sets and service it is an empty non-terminal.
+type node struct {
+	zone     *zone
+	apex     bool
+	sets     []*rrset // static record sets; an apex has SOA and NS first
+	service  *service
+	wildcard *node  // the node of *.<name>; nil if there is none
+	glue     []byte // apex: address records of the zone's name servers, ready to append
+	glues    int
+}
+
+func (n *node) set(rrType uint16) *rrset {
+	for _, s := range n.sets {
+		if s.rrType == rrType {
+			return s
+		}
+	}
+	return nil
+}
+
+// rrset is one record set in wire form. Owner names are pointers to the question's name, TTLs are zero until sent.
+type rrset struct {
+	rrType uint16
+	count  uint16
+	ttl    uint32 // of static sets; steered ones take the rule's
+	wire   []byte
+	ttlAt  []uint16 // offsets of the TTLs in wire
+}
+
+// service is one steered service.
+type service struct {
+	name   string
+	table  Table
+	rules  []rule // in the order of the table's values; the last is the catch-all
+	negTTL uint32
+	// tailored says, by kind of question, whether the answer depends on who asks. Where it does not, ECS scopes are 0.
+	tailored [kinds]bool
+}
+
+// rule is what one rule answers.
+type rule struct {
+	name, scope string
+	decision    uint64
+	degraded    bool
+	choices     []choice
+	ttl, minTTL uint32
+	// deadline is the instant at which the answer may first change, on the clock of Exchange.Now; 0: none is known.
+	deadline time.Duration
+}
+
+// choice is one edge as an answer. All sets nil: nothing to answer with.
+type choice struct {
+	edge   string
+	hash   uint64 // of service and edge, for the weighted choice
+	weight float64
+	cname  *rrset
+	a      *rrset
+	aaaa   *rrset
+}
+
+// kind groups question types by what a steered name holds for them.
+type kind uint8
+
+const (
+	kindA kind = iota
+	kindAAAA
+	kindANY
+	kindOther // CNAME included: a CNAME answers every type, addresses only their own
+	kinds
+)
+
+func kindOf(rrType uint16) kind {
+	switch rrType {
+	case typeA:
+		return kindA
+	case typeAAAA:
+		return kindAAAA
+	case typeANY:
+		return kindANY
+	default:
+		return kindOther
+	}
+}
+
+// set is what the choice answers to a kind of question; nil is NODATA.
+func (c *choice) set(k kind) *rrset {
+	switch {
+	case c.cname != nil:
+		return c.cname
+	case k == kindA, k == kindANY && c.a != nil: // ANY: one record set (RFC 8482 section 4.1)
+		return c.a
+	case k == kindAAAA, k == kindANY:
+		return c.aaaa
+	default:
+		return nil
+	}
+}
+
+// ttlAt is the rule's TTL at now: the time left until the answer may change, within minTTL and ttl.
+func (r *rule) ttlAt(now time.Duration) uint32 {
+	left := r.deadline - now
+	if r.deadline == 0 || left <= 0 || left >= time.Duration(r.ttl)*time.Second {
+		return r.ttl
+	}
+	// Rounded up: a cache that asks again just before the change would keep the old answer for minTTL more.
+	return max(r.minTTL, uint32((left+time.Second-1)/time.Second))
+}
+
+// find looks a name up: the node that answers for it, itself or the wildcard that covers it; or the closest
+// existing node above it with exists false (NXDOMAIN there); or nil (no zone of ours).
+func (ix *Index) find(name []byte) (n *node, exists bool) {
+	if n := ix.nodes[string(name)]; n != nil {
+		return n, true
+	}
+	for len(name) > 1 {
+		name = name[1+int(name[0]):]
+		if n := ix.nodes[string(name)]; n != nil {
+			if n.wildcard != nil {
+				return n.wildcard, true
+			}
+			return n, false
+		}
+	}
+	return nil, false
+}
+
+// pick chooses the client's rule and, in it, the edge.
+type pick struct {
+	rule   *rule
+	choice *choice // nil: the rule has none
+	value  uint16  // what the table said of the address that decided
+	bits   int     // leading bits of the ECS address that decided; 0 when it did not matter
+	source Source
+}
+
+// pick finds the rule for a client: by the ECS address if there is one and it maps to something, otherwise by the
+// resolver's address. ecs is not valid without a client subnet.
+func (s *service) pick(ecs, resolver netip.Addr) pick {
+	p := pick{value: uint16(len(s.rules) - 1), source: SourceStatic}
+	client := resolver
+	if ecs.IsValid() {
+		client = ecs
+	}
+	if len(s.rules) > 1 {
+		p.source = SourceResolver
+		value := unmapped
+		if ecs.IsValid() {
+			// What the resolver's address is was not asked while the block maps to something; when it maps to
+			// nothing, that holds for the whole unmapped block, so its length is the scope.
+			if value, p.bits = s.table.Lookup(ecs); value != unmapped {
+				p.source = SourceECS
+			}
+			if ecs.Is4In6() { // looked up, and its block counted, as IPv4
+				p.bits += 96
+			}
+		}
+		if value == unmapped {
+			value, _ = s.table.Lookup(resolver)
+		}
+		if int(value) < len(s.rules) {
+			p.value = value
+		}
+	}
+	p.rule = &s.rules[p.value]
+	switch len(p.rule.choices) {
+	case 0:
+	case 1:
+		p.choice = &p.rule.choices[0]
+	default:
+		p.choice = p.rule.weighted(client)
+		if ecs.IsValid() {
+			p.bits = max(p.bits, stickyBits(ecs))
+			p.source = max(p.source, SourceECS)
+		} else {
+			p.source = max(p.source, SourceResolver)
+		}
+	}
+	return p
+}

@@ -1,0 +1,257 @@
+package answer
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"steerpoint/authdns/internal/cookie"
+	"steerpoint/authdns/internal/wire"
+	"steerpoint/geo"
+)
+
+const unmapped = geo.Unmapped
+
+// Source says what an answer was chosen by.
+type Source uint8
+
+// The sources, in growing order of how much they know of the client.
+const (
+	SourceStatic   Source = iota // the same for everyone
+	SourceResolver               // the address the query came from
+	SourceECS                    // the client subnet in the query
+)
+
+func (s Source) String() string { return [...]string{"static", "resolver", "ecs"}[s] }
+
+// Drop says why a packet was not answered.
+type Drop uint8
+
+// The reasons. Packets that are themselves responses, or too short for a header, are never answered.
+const (
+	Answered Drop = iota
+	DropShort
+	DropResponse
+)
+
+// Config is what replies need besides the index.
+type Config struct {
+	// MaxUDP is the largest UDP reply in octets, whatever the client allows; at least 512.
+	MaxUDP int
+	// NSID is sent to who asks for it (RFC 5001); empty: never. At most 128 octets.
+	NSID string
+	// Version answers version.bind, Hostname answers hostname.bind and id.server, class CH; empty: REFUSED.
+	Version, Hostname string
+	Cookies           *cookie.Secret // nil: cookies are ignored
+	// TCPIdle is announced to clients that ask for it over TCP (RFC 7828).
+	TCPIdle time.Duration
+}
+
+// Exchange is one query and what became of it. The caller fills the upper part; one value serves a socket.
+type Exchange struct {
+	Client netip.Addr // IPv4 as such, never mapped
+	TCP    bool
+	Now    time.Duration // monotonic, on any epoch, the one given to Build
+	Unix   uint32        // wall clock seconds, for cookies
+
+	// Result is set by Respond.
+	Result Result
+
+	q   wire.Query
+	opt [512]byte
+}
+
+// Result is what a query came to.
+type Result struct {
+	Drop   Drop
+	Rcode  uint16 // extended
+	ECS    bool   // the query had a client subnet, not an opt-out
+	Source Source
+}
+
+// Responder answers by the current index. Its methods may be called by any number of goroutines.
+type Responder struct {
+	cfg   Config
+	index atomic.Pointer[Index]
+}
+
+// NewResponder makes a responder without an index: until SetIndex it answers SERVFAIL.
+func NewResponder(cfg Config) *Responder { return &Responder{cfg: cfg} }
+
+// Index is the current index; nil before the first.
+func (r *Responder) Index() *Index { return r.index.Load() }
+
+// SetIndex makes ix the current index. Replies in the making go on with the one they began with.
+func (r *Responder) SetIndex(ix *Index) { r.index.Store(ix) }
+
+// Respond appends the reply to the message req to dst and returns it; it returns dst as it was when req is to be
+// dropped. It never returns more than the transport and the client allow.
+func (r *Responder) Respond(dst, req []byte, x *Exchange) []byte {
+	x.Result = Result{}
+	verdict := x.q.Parse(req)
+	switch verdict {
+	case wire.Short:
+		x.Result.Drop = DropShort
+		return dst
+	case wire.Response:
+		x.Result.Drop = DropResponse
+		return dst
+	}
+	o := r.decide(verdict, x)
+	x.Result.Rcode, x.Result.Source = o.rcode, o.source
+	x.Result.ECS = x.q.HasECS && x.q.ECS.Source > 0
+	return r.encode(dst, x, &o)
+}
+
+// outcome is what is to be said; encode says it.
+type outcome struct {
+	rcode  uint16
+	echo   bool // repeat the question
+	aa     bool
+	answer *rrset
+	ttl    uint32 // of the answer
+	soa    *zone  // put its SOA into authority,
+	soaTTL uint32 // with this TTL
+	apex   *node  // put its glue into additional
+	text   string // CH TXT answer
+	ede    uint16 // extended error; noEDE: none
+	scope  int    // ECS scope
+	source Source
+
+	// For explanations.
+	node *node
+	pick pick
+}
+
+// noEDE: 0 is an extended error itself ("other").
+const noEDE = 0xFFFF
+
+func refuse(rcode uint16) outcome { return outcome{rcode: rcode, echo: true, ede: noEDE} }
+
+// decide finds the outcome of a query that gets a reply.
+func (r *Responder) decide(verdict wire.Verdict, x *Exchange) outcome {
+	q := &x.q
+	switch {
+	case q.Opcode == wire.OpcodeUpdate:
+		return refuse(dns.RcodeRefused)
+	case q.Opcode != wire.OpcodeQuery:
+		// What the body of another opcode holds is not known: nothing of it is repeated.
+		return outcome{rcode: dns.RcodeNotImplemented, ede: noEDE}
+	case verdict == wire.BadVersion:
+		return refuse(dns.RcodeBadVers)
+	case verdict == wire.CookieOnly:
+		return refuse(dns.RcodeSuccess)
+	case verdict != wire.OK:
+		return refuse(dns.RcodeFormatError)
+	case q.Class == wire.ClassCH:
+		return r.chaos(q)
+	case q.Class != wire.ClassIN, q.Type == dns.TypeAXFR, q.Type == dns.TypeIXFR:
+		return refuse(dns.RcodeRefused)
+	}
+	ix := r.index.Load()
+	if ix == nil {
+		o := refuse(dns.RcodeServerFailure)
+		o.ede = dns.ExtendedErrorCodeNotReady
+		return o
+	}
+	return ix.answer(x)
+}
+
+// chaos answers the customary questions for a server's version and name, where configured.
+func (r *Responder) chaos(q *wire.Query) outcome {
+	text := ""
+	switch string(q.Name()) {
+	case "\x07version\x04bind\x00":
+		text = r.cfg.Version
+	case "\x08hostname\x04bind\x00", "\x02id\x06server\x00":
+		text = r.cfg.Hostname
+	}
+	if text == "" || q.Type != dns.TypeTXT {
+		return refuse(dns.RcodeRefused)
+	}
+	o := refuse(dns.RcodeSuccess)
+	o.aa, o.text = true, text
+	return o
+}
+
+// answer finds the outcome of a question of class IN.
+func (ix *Index) answer(x *Exchange) outcome {
+	q := &x.q
+	n, exists := ix.find(q.Name())
+	switch {
+	case n == nil:
+		o := refuse(dns.RcodeRefused)
+		o.ede = dns.ExtendedErrorCodeNotAuthoritative
+		return o
+	case !exists:
+		o := negative(n.zone, n.zone.negTTL)
+		o.rcode, o.node = dns.RcodeNameError, n
+		return o
+	case q.Type == dns.TypeDS && n.apex && n.zone.parent != nil:
+		// The DS of a zone belongs to the zone above it (RFC 4035 section 3.1.4.1).
+		o := negative(n.zone.parent, n.zone.parent.negTTL)
+		o.node = n
+		return o
+	}
+	o := n.answer(q, x)
+	o.node = n
+	return o
+}
+
+func negative(z *zone, ttl uint32) outcome {
+	return outcome{echo: true, aa: true, ede: noEDE, soa: z, soaTTL: ttl}
+}
+
+func positive(s *rrset, ttl uint32) outcome {
+	return outcome{echo: true, aa: true, ede: noEDE, answer: s, ttl: ttl}
+}
+
+func (n *node) answer(q *wire.Query, x *Exchange) outcome {
+	if s := n.static(q.Type); s != nil {
+		o := positive(s, s.ttl)
+		if s.rrType == dns.TypeNS && n.apex {
+			o.apex = n
+		}
+		return o
+	}
+	if n.service == nil {
+		return negative(n.zone, n.zone.negTTL)
+	}
+	return n.steered(q, x)
+}
+
+// static is the record set for a type: its own, the CNAME that stands for all types, or any one for ANY.
+func (n *node) static(rrType uint16) *rrset {
+	if len(n.sets) == 0 {
+		return nil
+	}
+	if rrType == typeANY {
+		return n.sets[0] // one record set of those there are: RFC 8482 section 4.1
+	}
+	if s := n.set(rrType); s != nil {
+		return s
+	}
+	return n.set(dns.TypeCNAME)
+}
+
+// steered answers for a name of a service.
+func (n *node) steered(q *wire.Query, x *Exchange) outcome {
+	s, k := n.service, kindOf(q.Type)
+	p := s.pick(q.ECS.Addr, x.Client)
+	var set *rrset
+	if p.choice != nil {
+		set = p.choice.set(k)
+	}
+	ttl := p.rule.ttlAt(x.Now)
+	o := positive(set, ttl)
+	if set == nil {
+		o = negative(n.zone, min(n.zone.negTTL, s.negTTL, ttl))
+	}
+	o.pick = p
+	if s.tailored[k] {
+		o.scope, o.source = p.bits, p.source
+	}
+	return o
+}

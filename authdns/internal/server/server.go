@@ -1,0 +1,156 @@
+// Package server owns the sockets of the name server: it reads queries from UDP and TCP, hands each to a Handler and
+// sends what it returns. It knows framing, limits and timeouts, and nothing of DNS beyond the length of a message.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says where to listen and what a client may use up. Every field must be set.
+type Config struct {
+	Listen     []netip.AddrPort // UDP and TCP on each; port 0: one that is free for both
+	Sockets    int              // UDP sockets an address
+	ReadBuffer int              // octets, of a UDP socket
+
+	TCPIdle      time.Duration // without a query on a connection
+	TCPMessage   time.Duration // from the first octet of a query to its last
+	TCPWrite     time.Duration // for the client to take a reply
+	TCPTotal     int           // connections
+	TCPPerClient int           // of one IPv4 address or IPv6 /64
+}
+
+// Handler answers messages for one socket or connection; it is not called concurrently.
+type Handler interface {
+	// Handle appends the reply to msg, or nothing when msg is to be dropped.
+	Handle(reply, msg []byte, client netip.Addr) []byte
+}
+
+// Handlers makes the handler of one more UDP socket or TCP connection.
+type Handlers func(tcp bool) Handler
+
+// Counters is told of what happens on the sockets. Its methods are called concurrently.
+type Counters struct {
+	TCPOpened, TCPClosed func()
+	// TCPRefused is told why a connection was closed before it was used: total or client.
+	TCPRefused func(reason string)
+	// TCPEnded is told of a connection that was cut: read (the message did not come in time), write (the client did
+	// not take its reply), message (what came was no query).
+	TCPEnded func(reason string)
+	// UDPFailed is told of a packet that could not be received or sent: read or write.
+	UDPFailed func(op string)
+}
+
+// Server is a set of bound sockets.
+type Server struct {
+	cfg      Config
+	handlers Handlers
+	count    Counters
+	log      *slog.Logger
+
+	bound []netip.AddrPort
+	udp   []*net.UDPConn
+	tcp   []*net.TCPListener
+	conns connSet
+}
+
+// portTries bounds the search for a port that is free for UDP and TCP.
+const portTries = 20
+
+// Listen binds all sockets, or none. The error names the address; errors.Is(err, syscall.EADDRINUSE) tells a taken
+// port.
+func Listen(ctx context.Context, cfg Config, handlers Handlers, count Counters, log *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, handlers: handlers, count: count, log: log}
+	s.conns.init(cfg.TCPTotal, cfg.TCPPerClient)
+	for _, addr := range cfg.Listen {
+		err := s.bind(ctx, addr)
+		for try := 1; addr.Port() == 0 && errors.Is(err, syscall.EADDRINUSE) && try < portTries; try++ {
+			err = s.bind(ctx, addr)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) bind(ctx context.Context, addr netip.AddrPort) error {
+	udp, err := listenUDP(ctx, addr, s.cfg.Sockets, s.cfg.ReadBuffer)
+	if err != nil {
+		return fmt.Errorf("udp %s: %w", addr, err)
+	}
+	local := udp[0].LocalAddr().(*net.UDPAddr).AddrPort()
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, network("tcp", addr.Addr()), local.String())
+	if err != nil {
+		for _, c := range udp {
+			err = errors.Join(err, c.Close())
+		}
+		return fmt.Errorf("tcp %s: %w", local, err)
+	}
+	s.udp = append(s.udp, udp...)
+	s.tcp = append(s.tcp, l.(*net.TCPListener))
+	s.bound = append(s.bound, local)
+	return nil
+}
+
+// Bound are the addresses really bound, in the order of Config.Listen.
+func (s *Server) Bound() []netip.AddrPort { return s.bound }
+
+// Close closes every socket and connection. Serve then returns.
+func (s *Server) Close() error {
+	var errs []error
+	for _, c := range s.udp {
+		errs = append(errs, ignoreClosed(c.Close()))
+	}
+	for _, l := range s.tcp {
+		errs = append(errs, ignoreClosed(l.Close()))
+	}
+	s.conns.close()
+	return errors.Join(errs...)
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Serve answers until ctx ends; it returns when every goroutine it started has returned.
+func (s *Server) Serve(ctx context.Context) error {
+	var g errgroup.Group
+	for _, c := range s.udp {
+		g.Go(func() error { s.serveUDP(ctx, c); return nil })
+	}
+	for _, l := range s.tcp {
+		g.Go(func() error { s.serveTCP(ctx, l); return nil })
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		return s.Close()
+	})
+	err := g.Wait()
+	s.conns.wait()
+	return err
+}
+
+// pause waits after an error that would otherwise repeat at once; it reports whether to go on.
+func pause(ctx context.Context) bool {
+	t := time.NewTimer(10 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

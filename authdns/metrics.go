@@ -1,0 +1,129 @@
+package authdns
+
+import (
+	"errors"
+
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"steerpoint/authdns/internal/answer"
+	"steerpoint/authdns/internal/server"
+)
+
+// rcodes bounds the response codes replies can have: up to BADVERS.
+const rcodes = dns.RcodeBadVers + 1
+
+// metrics are the plane's. What is counted for each query is resolved to its counter beforehand.
+type metrics struct {
+	queries [2][rcodes]prometheus.Counter // by transport (udp, tcp) and response code
+	answers [3]prometheus.Counter         // by answer.Source
+	ecs     prometheus.Counter
+	dropped map[answer.Drop]prometheus.Counter
+	panics  prometheus.Counter
+
+	swaps, saves         *prometheus.CounterVec
+	connections          prometheus.Gauge
+	tcpRefused, tcpEnded *prometheus.CounterVec
+	udpFailed            *prometheus.CounterVec
+	collectors           []prometheus.Collector
+}
+
+func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error) {
+	m := &metrics{}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "steer_authdns_" + name, Help: help}, labels)
+		m.collectors = append(m.collectors, v)
+		return v
+	}
+	gauge := func(name, help string, value func() float64) {
+		m.collectors = append(m.collectors, prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "steer_authdns_" + name, Help: help}, value))
+	}
+	queries := vec("queries_total", "Queries answered, by transport and response code.", "transport", "rcode")
+	for t, transport := range []string{"udp", "tcp"} {
+		for _, rcode := range []int{
+			dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
+			dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeBadVers,
+		} {
+			m.queries[t][rcode] = queries.WithLabelValues(transport, rcodeText(uint16(rcode)))
+		}
+	}
+	answers := vec("answers_total", "Answers by what chose them: the same for all, the resolver's address, the client subnet.", "source")
+	for i := range m.answers {
+		m.answers[i] = answers.WithLabelValues(answer.Source(i).String())
+	}
+	dropped := vec("dropped_packets_total", "Messages not answered, by reason.", "reason")
+	m.dropped = map[answer.Drop]prometheus.Counter{
+		answer.DropShort: dropped.WithLabelValues("short"), answer.DropResponse: dropped.WithLabelValues("response"),
+	}
+	m.panics = dropped.WithLabelValues("panic")
+	m.ecs = vec("ecs_queries_total", "Queries with a client subnet.").WithLabelValues()
+	m.swaps = vec("map_swaps_total", "Maps received, by result.", "result")
+	m.saves = vec("state_writes_total", "Writes of the map to disk, by result.", "result")
+	m.tcpRefused = vec("tcp_refused_total", "Connections closed at once, by the limit they were over.", "limit")
+	m.tcpEnded = vec("tcp_cut_total", "Connections cut: query or reply too slow, or not DNS.", "reason")
+	m.udpFailed = vec("udp_errors_total", "Packets that could not be read or written.", "op")
+	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "steer_authdns_tcp_connections", Help: "TCP connections open.",
+	})
+	m.collectors = append(m.collectors, m.connections)
+	gauge("map_version", "Version of the map that answers; 0: none.", func() float64 { return float64(info().Version) })
+	gauge("map_age_seconds", "Time since control made the map that answers.", func() float64 { return info().Age.Seconds() })
+	gauge("map_names", "Names in the map that answers.", func() float64 { return float64(info().Names) })
+	return m, m.register(reg)
+}
+
+func (m *metrics) register(reg prometheus.Registerer) error {
+	var errs []error
+	for _, c := range m.collectors {
+		errs = append(errs, reg.Register(c))
+	}
+	return errors.Join(errs...)
+}
+
+func rcodeText(rcode uint16) string {
+	if rcode == dns.RcodeBadVers { // the library calls 16 BADSIG, its meaning in TSIG
+		return "BADVERS"
+	}
+	return dns.RcodeToString[int(rcode)]
+}
+
+// query counts one message and what became of it.
+func (m *metrics) query(tcp bool, r *answer.Result) {
+	if r.Drop != answer.Answered {
+		m.dropped[r.Drop].Inc()
+		return
+	}
+	transport := 0
+	if tcp {
+		transport = 1
+	}
+	m.queries[transport][r.Rcode].Inc()
+	if r.Rcode == dns.RcodeSuccess {
+		m.answers[r.Source].Inc()
+	}
+	if r.ECS {
+		m.ecs.Inc()
+	}
+}
+
+func result(err error) string {
+	if err != nil {
+		return "error"
+	}
+	return "ok"
+}
+
+func (m *metrics) swapped(err error) { m.swaps.WithLabelValues(result(err)).Inc() }
+
+func (m *metrics) saved(err error) { m.saves.WithLabelValues(result(err)).Inc() }
+
+func (m *metrics) counters() server.Counters {
+	return server.Counters{
+		TCPOpened:  m.connections.Inc,
+		TCPClosed:  m.connections.Dec,
+		TCPRefused: func(reason string) { m.tcpRefused.WithLabelValues(reason).Inc() },
+		TCPEnded:   func(reason string) { m.tcpEnded.WithLabelValues(reason).Inc() },
+		UDPFailed:  func(op string) { m.udpFailed.WithLabelValues(op).Inc() },
+	}
+}

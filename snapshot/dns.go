@@ -1,0 +1,101 @@
+package snapshot
+
+import (
+	"net/netip"
+	"time"
+
+	"steerpoint/geo"
+)
+
+// DNS is the snapshot for name servers: everything needed to answer, so that nobody is asked at query time.
+type DNS struct {
+	// Version grows with every snapshot control compiles; it is the SOA serial of every zone (mod 2^32).
+	Version uint64    `json:"version"`
+	Created time.Time `json:"created"` // control's wall clock; for map_age and people only
+	Zones   []DNSZone `json:"zones"`
+	// Tables are shared: services with equal scope sets name the same index.
+	Tables   []*geo.Table `json:"tables"`
+	Services []DNSService `json:"services"`
+}
+
+// DNSZone is one zone we are authoritative for. Names are lower-case FQDNs with the trailing dot.
+type DNSZone struct {
+	Name string       `json:"name"`
+	NS   []NameServer `json:"ns"`
+	SOA  SOA          `json:"soa"`
+	// NSTTL is the TTL of NS, glue and SOA records.
+	NSTTL time.Duration `json:"nsTTL"`
+	// Records are the zone's static record sets: answered alike to everyone.
+	Records []DNSRecord `json:"records,omitempty"`
+}
+
+// DNSRecord is one static record set of a zone.
+type DNSRecord struct {
+	Name string        `json:"name"` // FQDN in the zone; its first label may be * (RFC 4592)
+	Type string        `json:"type"` // mnemonic, e.g. TXT
+	TTL  time.Duration `json:"ttl"`
+	Data []string      `json:"data"` // RDATA in the presentation format of RFC 1035, names absolute
+}
+
+// NameServer is one NS with its addresses (glue when inside a zone of ours).
+type NameServer struct {
+	Name      string       `json:"name"`
+	Addresses []netip.Addr `json:"addresses"`
+}
+
+// SOA holds the fixed fields of a zone's SOA; the serial is the snapshot's version.
+type SOA struct {
+	MName   string        `json:"mname"`
+	RName   string        `json:"rname"`
+	Refresh time.Duration `json:"refresh"`
+	Retry   time.Duration `json:"retry"`
+	Expire  time.Duration `json:"expire"`
+	Minimum time.Duration `json:"minimum"`
+}
+
+// NoTable is the Table of a service with one rule.
+const NoTable = -1
+
+// DNSService is one service's names and answers.
+type DNSService struct {
+	Name  string `json:"name"`
+	Zone  string `json:"zone"`
+	CNAME string `json:"cname"` // <service>.<zone>, the service CNAME
+	// Hosted are the service's domains that lie inside one of our zones: answered directly, like CNAME.
+	// The first label may be * (RFC 4592).
+	Hosted []string `json:"hosted,omitempty"`
+	// Table is the index of the service's scope table in DNS.Tables; a look-up's value v selects Rules[v]. It is NoTable
+	// when there is one rule, which is everyone's.
+	Table       int           `json:"table"`
+	Rules       []DNSRule     `json:"rules"` // in the total order of scopes; the last is the catch-all
+	NegativeTTL time.Duration `json:"negativeTTL"`
+}
+
+// DNSRule is what one rule answers now.
+type DNSRule struct {
+	Rule     string `json:"rule"`     // name of the rule
+	Scope    string `json:"scope"`    // its scope, for people
+	Decision uint64 `json:"decision"` // steering.Decision.Seq it was compiled from
+	Degraded bool   `json:"degraded,omitempty"`
+	// Choices: none is NODATA (whenAllDown: empty); one is the answer; several are weighted, chosen by a hash of
+	// the client's prefix (/24, /48).
+	Choices []DNSChoice   `json:"choices"`
+	TTL     time.Duration `json:"ttl"`
+	MinTTL  time.Duration `json:"minTTL"`
+	// Soonest is how long after the snapshot's making the answer could change at the earliest because a failure
+	// run, lock, cool-down or dwell is open; 0: nothing is open. The TTL answered is the time left of it, at least
+	// MinTTL, at most TTL; once it is over, TTL.
+	Soonest time.Duration `json:"soonest,omitempty"`
+}
+
+// DNSChoice is one edge as an answer: a target name, or addresses.
+type DNSChoice struct {
+	Edge   string       `json:"edge"`
+	Weight int          `json:"weight,omitempty"`
+	Target string       `json:"target,omitempty"` // FQDN; then A and AAAA are empty
+	A      []netip.Addr `json:"a,omitempty"`      // at most 10
+	AAAA   []netip.Addr `json:"aaaa,omitempty"`
+	// HasA and HasAAAA say whether the edge has the family at all, down addresses included; for explanations only.
+	HasA    bool `json:"hasA,omitempty"`
+	HasAAAA bool `json:"hasAAAA,omitempty"`
+}
