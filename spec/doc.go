@@ -1,0 +1,17 @@
+// Package spec holds what the operator writes: the resources Service, Zone and Override.
+//
+// It parses YAML and JSON strictly, fills in defaults, validates one resource and a whole set of them, shows
+// differences in the operator's words, generates the JSON Schema of each kind, and compiles a Service into the rules
+// the decision core runs. It reads files when asked to (LoadPath) and does nothing else with the world.
+//
+// Invariants:
+//   - the struct tags of a kind are the one source of its fields: names, defaults, bounds, words, the JSON Schema and
+//     docs/resources.md all come from them (see fields.go);
+//   - a Resource that Parse returned holds every fixed default; a field whose default depends on others is zero until
+//     an accessor (Service.RuleTTL and so on) or Resource.Effective fills it in;
+//   - writing a Resource, minimal or full, and parsing it again gives an equal one;
+//   - bad input gives Errors, all of a file at once, and never a panic.
+//
+// It is larger than most packages here because the kinds, their checks and their texts are one vocabulary; reading of
+// bytes and of names stand apart in internal/doctree and internal/names.
+package spec

@@ -1,0 +1,64 @@
+package spec
+
+import "time"
+
+// Zone is a DNS zone we are authoritative for. A steering zone holds the service CNAMEs.
+type Zone struct {
+	Name string `json:"-"` // the resource's name
+
+	Zone     HostName     `json:"zone" required:"true" doc:"domain name of the zone"`
+	NS       []NameServer `json:"ns" required:"true" item:"name server" doc:"its name servers"`
+	NSTTL    Duration     `json:"nsTTL" default:"5m" min:"1s" max:"24h" step:"1s" doc:"TTL of the NS, glue and SOA records; a short one lets the name servers move fast"`
+	SOA      SOA          `json:"soa" doc:"fields of the SOA record; the serial is the version of the map"`
+	Steering bool         `json:"steering" default:"true" doc:"whether service CNAMEs live in it"`
+	Records  []Record     `json:"records" maxItems:"10000" doc:"static records (checked now, served by a later version)"`
+}
+
+// NameServer is one NS of a zone. Addresses are its glue and are needed when the name lies inside the zone.
+type NameServer struct {
+	Name      HostName  `json:"name" required:"true" doc:"name of the name server"`
+	Addresses []Address `json:"addresses" doc:"its addresses; needed when the name is inside the zone"`
+}
+
+// SOA holds the fields of a zone's SOA record (RFC 1035 section 3.3.13, RFC 2308 for Minimum).
+type SOA struct {
+	MName   HostName `json:"mname" dynamic:"the first ns" doc:"primary name server"`
+	RName   HostName `json:"rname" dynamic:"hostmaster.<zone>" doc:"mailbox of the person in charge, with a dot for the @"`
+	Refresh Duration `json:"refresh" default:"1h" min:"1s" max:"596523h" step:"1s" doc:"how often secondaries look"`
+	Retry   Duration `json:"retry" default:"10m" min:"1s" max:"596523h" step:"1s" doc:"how soon they look again after a failure"`
+	Expire  Duration `json:"expire" default:"336h" min:"1s" max:"596523h" step:"1s" doc:"how long they answer without us"`
+	Minimum Duration `json:"minimum" default:"30s" min:"0s" max:"24h" step:"1s" doc:"longest time a negative answer is kept"`
+}
+
+// Record is a static record set of a zone.
+type Record struct {
+	Name   string   `json:"name" required:"true" doc:"name relative to the zone; @ is the zone itself"`
+	Type   string   `json:"type" required:"true" enum:"A,AAAA,CAA,CNAME,MX,NS,PTR,SRV,TXT" doc:"type of the records"`
+	TTL    Duration `json:"ttl" default:"5m" min:"1s" max:"24h" step:"1s" doc:"TTL of the records"`
+	Values []string `json:"values" required:"true" format:"text" doc:"one value a record, as in a zone file"`
+}
+
+// Override is what force, drain and freeze write: exactly one of Force (with Rule), Drain and Freeze is set.
+type Override struct {
+	Name string `json:"-"` // the resource's name
+
+	Rule   string    `json:"rule" format:"path2" doc:"service/rule that force is for"`
+	Force  string    `json:"force" format:"label" doc:"edge the rule answers with, whatever is measured"`
+	Drain  *Drain    `json:"drain" doc:"take something out: an edge, a node or a probe point"`
+	Freeze *Freeze   `json:"freeze" doc:"stop every automatic move of a service or a rule"`
+	Until  time.Time `json:"until" dynamic:"no end" doc:"when it ends, RFC 3339: 2026-12-31T06:00:00Z"`
+	Reason string    `json:"reason" format:"text" doc:"why, for those who find it at night"`
+}
+
+// Drain names what is taken out: exactly one of the three.
+type Drain struct {
+	Edge  string `json:"edge" format:"path2" doc:"service/edge"`
+	Node  string `json:"node" format:"label" doc:"a node"`
+	Point string `json:"point" format:"label" doc:"a probe point"`
+}
+
+// Freeze names what stands still: exactly one of the two.
+type Freeze struct {
+	Service string `json:"service" format:"label" doc:"every rule of a service"`
+	Rule    string `json:"rule" format:"path2" doc:"service/rule"`
+}
