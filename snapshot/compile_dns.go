@@ -76,9 +76,6 @@ func (p Problem) String() string {
 // MaxAnswerAddresses is how many addresses of one family an answer carries at most.
 const MaxAnswerAddresses = 10
 
-// nsTTL is the TTL of NS, glue and SOA records: short enough that moving the name servers takes minutes.
-const nsTTL = 5 * time.Minute
-
 // CompileDNS makes the snapshot for name servers. It is pure but for the cache, which keeps tables from one call to the
 // next; calls that share a cache must not overlap. Problems are values: one bad service or zone never keeps the others
 // from being published. The result shares nothing with the input that the caller may change, except Previous' parts.
@@ -161,7 +158,7 @@ func under(name, zone string) bool {
 
 func compileZone(z *spec.Zone, all []*spec.Zone) (DNSZone, error) {
 	made := DNSZone{
-		Name: fqdn(z.Zone), NSTTL: nsTTL,
+		Name: fqdn(z.Zone), NSTTL: time.Duration(z.NSTTL),
 		SOA: SOA{
 			MName: fqdn(z.SOA.MName), RName: fqdn(z.SOA.RName),
 			Refresh: time.Duration(z.SOA.Refresh), Retry: time.Duration(z.SOA.Retry),

@@ -104,6 +104,16 @@ func status(edge string, down ...string) steering.EdgeStatus {
 	return s
 }
 
+// TestZoneTTL: the TTL of NS and glue is the operator's.
+//
+// Covers: field 66
+func TestZoneTTL(t *testing.T) {
+	d, problems := compileDNS(dnsInput(t, strings.Replace(dnsZones, "steering: true", "steering: true\nnsTTL: 30s", 1), dnsShop+dnsDefault))
+	if len(problems) != 0 || d.Zones[1].NSTTL != 30*time.Second || d.Zones[0].NSTTL != 5*time.Minute {
+		t.Errorf("problems %v, TTLs %s and %s, want 30s and the default of 5m", problems, d.Zones[1].NSTTL, d.Zones[0].NSTTL)
+	}
+}
+
 // TestCompileZones: zones and their defaults as name servers get them.
 //
 // Covers: A4
@@ -158,6 +168,7 @@ func TestCompileAnswers(t *testing.T) {
 		{"weighted set", "weighted", "hold", steering.Decision{Edge: "a,b", Set: []string{"a", "b"}}, []steering.EdgeStatus{status("a", "192.0.2.1")}, "a(80) 192.0.2.2|2001:db8::1 + b(20) 192.0.2.3|2001:db8::3"},
 		{"empty", "failover", "empty", steering.Decision{Edge: "a", AllDead: true, AllDown: steering.AllDownEmpty}, nil, ""},
 		{"first", "failover", "first", steering.Decision{Edge: "b", AllDead: true, AllDown: steering.AllDownFirst}, []steering.EdgeStatus{status("a", everyA...)}, all},
+		{"first of the list a schedule put in force", "failover", "first", steering.Decision{Edge: "a", List: []string{"b", "a"}, AllDead: true, AllDown: steering.AllDownFirst}, nil, "b(20) 192.0.2.3|2001:db8::3"},
 		{"all, with a name among them", "failover", "hold", steering.Decision{Edge: "b", AllDead: true, AllDown: steering.AllDownAll}, nil, "b(20) 192.0.2.3|2001:db8::3"},
 		{"fallback name", "failover", "fallback:sorry.test", steering.Decision{Edge: "fallback:sorry.test", AllDead: true, AllDown: steering.AllDownFallback}, nil, "fallback:sorry.test(0) sorry.test.|"},
 		{"fallback address", "failover", "fallback:2001:db8::99", steering.Decision{Edge: "fallback:2001:db8::99", AllDead: true, AllDown: steering.AllDownFallback}, nil, "fallback:2001:db8::99(0) |2001:db8::99"},

@@ -253,6 +253,20 @@ func (a *ruleAnswer) enabled() (names []string) {
 	return names
 }
 
+// inForce are the edges that take part now, less those disabled since the decision: a schedule may have put another
+// list in place of the rule's own.
+func (a *ruleAnswer) inForce(d *steering.Decision) (names []string) {
+	for _, name := range d.List {
+		if e := a.service.Edge(name); e != nil && e.Enabled {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return a.enabled()
+	}
+	return names
+}
+
 func (a *ruleAnswer) choices(d *steering.Decision) ([]DNSChoice, error) {
 	if target, ok := strings.CutPrefix(d.Edge, "fallback:"); ok {
 		return a.fallback(target)
@@ -263,8 +277,8 @@ func (a *ruleAnswer) choices(d *steering.Decision) ([]DNSChoice, error) {
 	case steering.AllDownAll:
 		return a.all(d)
 	case steering.AllDownFirst:
-		if enabled := a.enabled(); len(enabled) > 0 {
-			return a.edges(enabled[:1])
+		if list := a.inForce(d); len(list) > 0 {
+			return a.edges(list[:1])
 		}
 	}
 	if len(d.Set) > 0 {
@@ -307,7 +321,7 @@ func (a *ruleAnswer) target(what, name string) (string, error) {
 
 // all is one answer of every edge's addresses; a name cannot be part of it.
 func (a *ruleAnswer) all(d *steering.Decision) ([]DNSChoice, error) {
-	enabled := a.enabled()
+	enabled := a.inForce(d)
 	merged := DNSChoice{Edge: strings.Join(enabled, ",")}
 	for _, name := range enabled {
 		c, err := a.choice(name)

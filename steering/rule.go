@@ -319,7 +319,7 @@ func (r *Rule) lockEnd() Instant {
 // Decision is what the rule answers now.
 func (r *Rule) Decision() Decision {
 	d := Decision{
-		Edge: r.current, Cause: r.cause, Since: r.since, Seq: r.seq, Degraded: r.degraded, AllDead: r.allDead,
+		Edge: r.current, List: r.list, Cause: r.cause, Since: r.since, Seq: r.seq, Degraded: r.degraded, AllDead: r.allDead,
 		Forced: r.force.on, Frozen: r.freeze.on, Held: r.held, LockEnd: r.lockEnd(), Next: r.next, Soonest: r.soonest,
 	}
 	if r.mode == ModeWeighted {

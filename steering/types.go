@@ -165,6 +165,7 @@ type Vote struct {
 type Decision struct {
 	Edge     string   // "" before the first evaluation; "fallback:<target>" while a fallback answers
 	Set      []string // ModeWeighted: the edges that share; otherwise nil
+	List     []string // the enabled edges in force, in the order config or schedule gave them
 	Cause    Cause
 	Since    Instant
 	Seq      uint64 // grows by one with every change of the decision
