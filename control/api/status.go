@@ -1,0 +1,163 @@
+package api
+
+import "time"
+
+// Status is the state of everything, or of one service.
+type Status struct {
+	Version string    `json:"version"`
+	Node    string    `json:"node"`
+	Now     time.Time `json:"now"`
+	Started time.Time `json:"started"`
+	// Listeners are the bound addresses, by role (dns, api, ...).
+	Listeners map[string]string `json:"listeners"`
+	Map       MapStatus         `json:"map"`
+	Store     StoreStatus       `json:"store"`
+	Alarms    []Alarm           `json:"alarms"`
+	Points    []PointStatus     `json:"points"`
+	Services  []ServiceStatus   `json:"services"`
+	Overrides []OverrideStatus  `json:"overrides"`
+}
+
+// MapStatus is the snapshot name servers answer from.
+type MapStatus struct {
+	Version    uint64    `json:"version"`
+	Published  time.Time `json:"published"` // acknowledged
+	AgeSeconds float64   `json:"ageSeconds"`
+	Services   int       `json:"services"`
+	Error      string    `json:"error,omitempty"` // why the newest was not taken
+}
+
+// StoreStatus is the state of the embedded store.
+type StoreStatus struct {
+	Revision   int64  `json:"revision"`
+	SizeBytes  int64  `json:"sizeBytes"`
+	QuotaBytes int64  `json:"quotaBytes"`
+	Pending    int    `json:"pending"`         // decisions that wait for the store
+	Error      string `json:"error,omitempty"` // of the newest write, while it fails
+}
+
+// Alarm is something an operator must know. Codes are stable.
+type Alarm struct {
+	Code    string    `json:"code"`
+	Since   time.Time `json:"since"`
+	Subject string    `json:"subject,omitempty"` // what it is about: service/rule, edge, point
+	Message string    `json:"message"`
+}
+
+// Codes of alarms.
+const (
+	AlarmStore      = "ALARM_STORE_WRITES_FAIL"
+	AlarmPublish    = "ALARM_PUBLISH_FAILED"
+	AlarmMassSwitch = "ALARM_MASS_SWITCH"
+	AlarmFewPoints  = "ALARM_TOO_FEW_POINTS"
+	AlarmDegraded   = "ALARM_DEGRADED"
+	AlarmAllDown    = "ALARM_ALL_DOWN"
+	AlarmFrozen     = "ALARM_FROZEN"
+	AlarmDisk       = "ALARM_STATE_NOT_SAVED"
+	AlarmPointLocal = "ALARM_POINT_CANNOT_PROBE"
+	AlarmResource   = "ALARM_RESOURCE_UNUSABLE"
+	AlarmClock      = "ALARM_CLOCK_SET"
+)
+
+// PointStatus is one probe point.
+type PointStatus struct {
+	Name         string            `json:"name"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Tasks        int               `json:"tasks"`
+	LastSeen     *time.Time        `json:"lastSeen,omitempty"` // newest observation
+	Observations uint64            `json:"observations"`       // since the start of this process
+	Drained      bool              `json:"drained,omitempty"`
+	DrainedUntil *time.Time        `json:"drainedUntil,omitempty"`
+}
+
+// ServiceStatus is one service and its rules.
+type ServiceStatus struct {
+	Name    string       `json:"name"`
+	CNAME   string       `json:"cname,omitempty"`
+	Domains []string     `json:"domains"`
+	Rules   []RuleStatus `json:"rules"`
+}
+
+// RuleStatus is what a rule answers now and everything that holds it there.
+type RuleStatus struct {
+	Rule     string    `json:"rule"`
+	Scope    string    `json:"scope"`
+	Mode     string    `json:"mode"`
+	Edge     string    `json:"edge"`          // "" before the first evaluation
+	Set      []string  `json:"set,omitempty"` // weighted: the edges that share
+	Cause    string    `json:"cause"`
+	Since    time.Time `json:"since"`
+	Sequence uint64    `json:"sequence"`
+	Degraded bool      `json:"degraded"`
+	AllDown  bool      `json:"allDown"`
+	Locked   bool      `json:"locked"`
+	// LockedUntil, Next: absent when nothing is open.
+	LockedUntil *time.Time `json:"lockedUntil,omitempty"`
+	Next        *time.Time `json:"next,omitempty"` // earliest possible change without a new observation
+	Forced      bool       `json:"forced"`
+	ForcedUntil *time.Time `json:"forcedUntil,omitempty"`
+	Frozen      bool       `json:"frozen"`
+	FrozenUntil *time.Time `json:"frozenUntil,omitempty"`
+	Held        string     `json:"held,omitempty"` // what would have moved if it were not frozen
+	TTLSeconds  float64    `json:"ttlSeconds"`
+	Points      []string   `json:"points"`
+	Pending     bool       `json:"pending,omitempty"` // the newest decision waits for the store
+	Edges       []EdgeView `json:"edges"`
+	Warning     string     `json:"warning,omitempty"`
+}
+
+// EdgeView is one edge of a rule: the verdict, what it rests on, and why it is or is not answered.
+type EdgeView struct {
+	Edge         string        `json:"edge"`
+	Current      bool          `json:"current"`
+	Enabled      bool          `json:"enabled"`
+	Drained      bool          `json:"drained,omitempty"`
+	DrainedUntil *time.Time    `json:"drainedUntil,omitempty"`
+	Verdict      string        `json:"verdict" enum:"up,down,unknown"`
+	Held         bool          `json:"held"` // too few points: the verdict stays as it was
+	Since        *time.Time    `json:"since,omitempty"`
+	UpSince      *time.Time    `json:"upSince,omitempty"`
+	Confirmed    bool          `json:"confirmed"`
+	Damped       bool          `json:"damped"`
+	Penalty      float64       `json:"penalty"`
+	ScoreMs      float64       `json:"scoreMs"` // 0: no score
+	Availability float64       `json:"availability"`
+	Observations int           `json:"observations"` // in the last 10 minutes
+	Why          string        `json:"why"`          // one sentence: answered, or why not
+	Addresses    []AddressView `json:"addresses"`
+}
+
+// AddressView is one address of an edge.
+type AddressView struct {
+	Address string     `json:"address"`
+	Verdict string     `json:"verdict"`
+	Held    bool       `json:"held"`
+	Points  []VoteView `json:"points"`
+}
+
+// VoteView is what one point holds of one address.
+type VoteView struct {
+	Point       string     `json:"point"`
+	Address     string     `json:"address,omitempty"` // in switch-log entries
+	State       string     `json:"state" enum:"up,down,unknown"`
+	Suspended   bool       `json:"suspended,omitempty"`
+	Fails       int        `json:"fails"` // the present run
+	Oks         int        `json:"oks"`
+	Since       *time.Time `json:"since,omitempty"` // start of the failing run
+	Last        *time.Time `json:"last,omitempty"`  // newest observation
+	AgeSeconds  float64    `json:"ageSeconds"`
+	Cause       string     `json:"cause,omitempty"` // of the newest failure
+	SlowAboveMs float64    `json:"slowAboveMs,omitempty"`
+}
+
+// OverrideStatus is one override in force, or one that ended and was not taken away yet.
+type OverrideStatus struct {
+	Name   string     `json:"name"`
+	Kind   string     `json:"kind" enum:"force,freeze,drain"`
+	Target string     `json:"target"` // service/rule, service, service/edge, point name
+	Edge   string     `json:"edge,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+	Reason string     `json:"reason"`
+	Actor  string     `json:"actor,omitempty"`
+	Active bool       `json:"active"`
+}

@@ -1,0 +1,288 @@
+// Package control is the control plane of one machine: it keeps resources and decisions in an embedded store, feeds
+// the decision core with observations, publishes what name servers and probe points need, and serves the API.
+//
+// Invariants: nothing is published before it is committed; a decision and its switch-log entry are one transaction; a
+// store that fails stops neither name servers nor evaluation; nothing here lies on the way of a visitor's traffic.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"steerpoint/control/internal/engine"
+	"steerpoint/control/internal/feed"
+	"steerpoint/control/internal/folder"
+	"steerpoint/control/internal/moment"
+	"steerpoint/control/internal/store"
+	"steerpoint/geo"
+	"steerpoint/internal/supervise"
+	"steerpoint/report"
+	"steerpoint/snapshot"
+	"steerpoint/steering"
+)
+
+// ErrLocked is matched by New's error when another process runs on the data folder.
+var ErrLocked = folder.ErrLocked
+
+// Config says how control runs.
+type Config struct {
+	Data    string // data folder; made if absent. Required
+	Node    string // name of this node; "": local
+	Version string // of the program, for people
+	// Listen is the API's address; "": 127.0.0.1:7070. Port 0 takes a free one (see Addr).
+	Listen string
+	// Hosts are names under which the API may be called, besides IP addresses and localhost: another name in the Host
+	// header is refused, so that a web page cannot reach a local API by rebinding its own name.
+	Hosts []string
+	// Points are all probe points. Empty: one, named local, without labels.
+	Points []steering.Point
+	// StoreQuota is the most bytes the store may take; 0: 2 GiB.
+	StoreQuota int64
+	// Rate is how many API requests a second one address may make, over a burst of twice that; 0: 500.
+	Rate float64
+	// Retention is how long the switch log and the audit trail are kept; 0: 90 days.
+	Retention time.Duration
+	// SaveEvery is the time between two snapshots of what the core has learnt; 0: 10 s.
+	SaveEvery time.Duration
+}
+
+// Publisher takes snapshots to those who work by them, and returns when they do.
+type Publisher interface {
+	PublishDNS(*snapshot.DNS) error
+	PublishProbe(*snapshot.Probe) error
+}
+
+// Prober runs one probe now at a point.
+type Prober func(ctx context.Context, point string, task snapshot.ProbeTask) (report.Observation, error)
+
+// Question asks what a name server answers.
+type Question struct {
+	Name     string
+	Type     string       // A, AAAA, ...
+	Resolver netip.Addr   // where the query comes from
+	ECS      netip.Prefix // client subnet; zero: none
+}
+
+// Answer is what a name server answers, and from what.
+type Answer struct {
+	Service, Rule, Scope string
+	Source               string // static, resolver or ecs
+	Records              []string
+	TTL                  time.Duration
+	ECSScope             int // -1: no option
+	MapVersion           uint64
+	Why                  string
+}
+
+// Deps is what control is handed.
+type Deps struct {
+	Publisher Publisher
+	Probe     Prober                         // nil: probing now is refused
+	Answer    func(Question) (Answer, error) // nil: explanations have no answer section
+	Geo       func() *geo.DB                 // the geo data in use; nil: no place is known
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
+	Gatherer  prometheus.Gatherer // served at /metrics; nil: nothing is
+	// Listeners tells the bound addresses of other roles, for status; nil: none.
+	Listeners func() map[string]string
+
+	watchWrite time.Duration        // how long a watcher may take to read; 0: 10 s
+	machine    func() moment.Moment // clocks; nil: the machine's
+	store      func(*store.Store) committer
+}
+
+// Control is the control plane. Make it with New, then Run it.
+type Control struct {
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	metrics *metrics
+	folder  *folder.Folder
+	store   *store.Store
+	commits committer // the store, or a test's
+	clock   *moment.Clock
+	started time.Time
+	token   string
+	ln      net.Listener
+
+	engine       *engine.Engine // owned by the loop once Run has started
+	observations chan report.Observation
+	calls        chan func()
+	done         chan struct{} // closed when the loop has ended
+
+	feed     *feed.Feed
+	alarms   alarms
+	queue    commitQueue
+	answers  answers
+	saver    saver
+	switches rateOfSwitches
+
+	resources resources // owned by the loop: what is stored, as far as it was read
+	writing   sync.Mutex
+	applied   appliedRevision
+	current   map[string]string // switch each rule stands on, owned by the loop
+	seen      pointsSeen
+	softDirty atomic.Bool
+	ready     atomic.Bool
+	flagged   map[string]bool // rules with an alarm of their own; owned by the loop
+	deletes   deletions
+	parsed    parseCache
+	// localTrouble names the points that cannot probe at all; owned by the loop.
+	localTrouble map[string]bool
+	probeSent    map[string]uint64 // version of the probe snapshot last taken by each point; owned by the loop
+}
+
+// New opens the data folder and the store, reads what is known and binds the API's listener. Nothing runs yet.
+func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
+	cfg = cfg.withDefaults()
+	if deps.Geo == nil {
+		deps.Geo = func() *geo.DB { return geo.New() }
+	}
+	if deps.watchWrite == 0 {
+		deps.watchWrite = watchWrite
+	}
+	if deps.machine == nil {
+		deps.machine = moment.Machine
+	}
+	dir, err := folder.Open(cfg.Data)
+	if err != nil {
+		return nil, err
+	}
+	c := &Control{
+		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
+		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
+		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, localTrouble: map[string]bool{}, flagged: map[string]bool{},
+	}
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Node == "" {
+		cfg.Node = "local"
+	}
+	if cfg.Listen == "" {
+		cfg.Listen = "127.0.0.1:7070"
+	}
+	if len(cfg.Points) == 0 {
+		cfg.Points = []steering.Point{{Name: "local"}}
+	}
+	if cfg.Rate == 0 {
+		cfg.Rate = 500
+	}
+	if cfg.Retention == 0 {
+		cfg.Retention = 90 * 24 * time.Hour
+	}
+	if cfg.SaveEvery == 0 {
+		cfg.SaveEvery = 10 * time.Second
+	}
+	return cfg
+}
+
+func (c *Control) open(ctx context.Context) error {
+	var err error
+	if c.token, err = c.folder.Token(); err != nil {
+		return err
+	}
+	if c.metrics, err = newMetrics(c.deps.Metrics, c); err != nil {
+		return fmt.Errorf("metrics of control: %w", err)
+	}
+	if c.ln, err = net.Listen("tcp", c.cfg.Listen); err != nil {
+		return fmt.Errorf("API listener: %w", err)
+	}
+	if c.store, err = store.Open(ctx, store.Config{Dir: filepath.Join(c.cfg.Data, "etcd"), Quota: c.cfg.StoreQuota}, c.log); err != nil {
+		return err
+	}
+	c.commits = c.store
+	if c.deps.store != nil {
+		c.commits = c.deps.store(c.store)
+	}
+	c.alarms.init(c)
+	c.queue.init()
+	c.answers.init()
+	c.applied.init()
+	c.saver.path = filepath.Join(c.cfg.Data, "core.state")
+	return c.restore(ctx)
+}
+
+// Close gives up what New took, if Run was never called; Run does it itself.
+func (c *Control) Close() error {
+	var errs []error
+	if c.ln != nil {
+		if err := c.ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, fmt.Errorf("API listener: %w", err))
+		}
+	}
+	if c.store != nil {
+		if err := c.store.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("store: %w", err))
+		}
+	}
+	return errors.Join(append(errs, c.folder.Close())...)
+}
+
+// Addr is the bound address of the API.
+func (c *Control) Addr() net.Addr { return c.ln.Addr() }
+
+// Token is the admin token, for programs in the same process.
+func (c *Control) Token() string { return c.token }
+
+// Run works until ctx ends, saves what is known and closes everything. It fails only when the API cannot be served.
+func (c *Control) Run(ctx context.Context) error {
+	g := supervise.New(ctx)
+	g.Go("evaluation", c.evaluate)
+	g.Go("commits", c.commitAll)
+	g.Go("publication", c.publish)
+	g.Go("resources", c.follow)
+	g.Go("housekeeping", c.housekeep)
+	g.Go("API", c.serve)
+	err := g.Wait()
+	c.stopped()
+	return errors.Join(err, c.Close())
+}
+
+// Observe takes one observation. It never blocks: when evaluation cannot follow, the observation is dropped and
+// counted, which to the core is a probe that was not made.
+func (c *Control) Observe(o report.Observation) {
+	select {
+	case c.observations <- o:
+	default:
+		c.metrics.dropped.Inc()
+	}
+}
+
+// GeoChanged says that Deps.Geo gives other data now: tables are compiled anew and published.
+func (c *Control) GeoChanged() { c.answers.mark() }
+
+// do runs f in the evaluation loop and waits for it.
+func (c *Control) do(ctx context.Context, f func()) error {
+	ran := make(chan struct{})
+	call := func() { defer close(ran); f() }
+	select {
+	case c.calls <- call:
+	case <-c.done:
+		return errStopping
+	case <-ctx.Done():
+		return fmt.Errorf("evaluation is busy: %w", ctx.Err())
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-c.done:
+		return errStopping
+	}
+}
+
+var errStopping = errors.New("control is stopping")

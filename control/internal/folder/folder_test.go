@@ -1,0 +1,86 @@
+package folder
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestSecondProcessIsRefused proves that a folder has one owner, that the error names it, and that it is free again
+// after the owner is gone.
+// Covers: issue2 two processes
+func TestSecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(dir)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("second open: %v; want one that names folder and process", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Open(dir)
+	if err != nil {
+		t.Fatalf("open after close: %v", err)
+	}
+	b.Close()
+}
+
+// TestFormats proves that a newer or damaged format file is refused and stays as it is.
+func TestFormats(t *testing.T) {
+	for name, content := range map[string]string{"newer": "steerpoint data-folder v2 0 sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n", "torn": "stee"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "format")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v; want an error that names %s", name, err, path)
+		}
+		if b, _ := os.ReadFile(path); string(b) != content {
+			t.Errorf("%s: the file was changed to %q", name, b)
+		}
+	}
+}
+
+// TestToken proves that the token is made once, private, and that a loose or torn one is refused.
+func TestToken(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	one, err := d.Token()
+	if err != nil || len(one) < 40 {
+		t.Fatalf("token %q, %v", one, err)
+	}
+	if two, err := d.Token(); err != nil || two != one {
+		t.Errorf("second read %q, %v", two, err)
+	}
+	path := filepath.Join(dir, "admin.token")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Token(); err == nil {
+		t.Error("a token that others can read was taken")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Token(); err == nil {
+		t.Error("an empty token was taken")
+	}
+}

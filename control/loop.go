@@ -1,0 +1,264 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"steerpoint/control/api"
+	"steerpoint/control/internal/engine"
+	"steerpoint/control/internal/moment"
+	"steerpoint/report"
+	"steerpoint/snapshot"
+	"steerpoint/steering"
+)
+
+type engineOutcome = engine.Outcome
+
+// batch is how many observations are taken before anything else gets its turn.
+const batch = 256
+
+// evaluate is the loop that owns the engine: observations, calls and time come in, outcomes go out.
+func (c *Control) evaluate(ctx context.Context) error {
+	defer close(c.done)
+	c.sendProbes()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case o := <-c.observations:
+			c.observeBatch(o)
+		case f := <-c.calls:
+			f()
+		case <-timer.C:
+			now := c.clock.Moment()
+			c.take(now, c.engine.Advance(now.At))
+			c.sendProbes()
+		}
+		timer.Reset(c.untilNext())
+	}
+}
+
+// untilNext is the time to the next instant something is announced for, at most a second.
+func (c *Control) untilNext() time.Duration {
+	next := c.engine.Next()
+	if next == 0 {
+		return time.Second
+	}
+	return min(max(next-c.clock.Now(), 0), time.Second)
+}
+
+// observeBatch evaluates an observation and those that wait behind it.
+func (c *Control) observeBatch(o report.Observation) {
+	for range batch {
+		now := c.clock.Moment()
+		c.seen.note(o.Point, now.Wall)
+		c.metrics.observed(&o)
+		c.noteLocal(&o)
+		if out := c.engine.Observe(c.when(now.At, &o), &o); out != nil {
+			c.take(now, out)
+		}
+		select {
+		case o = <-c.observations:
+		default:
+			return
+		}
+	}
+}
+
+// noteLocal raises an alarm about a point that cannot probe at all, and takes it away.
+func (c *Control) noteLocal(o *report.Observation) {
+	if local := o.Cause == report.CauseLocal; local != c.localTrouble[o.Point] {
+		c.localTrouble[o.Point] = local
+		c.alarms.set(api.AlarmPointLocal, o.Point, local, "point "+o.Point+" cannot probe: "+o.Detail+"; its results are no votes")
+	}
+}
+
+// when is the instant of an observation: its receipt less the age its point states, at most a minute. The core does
+// not go back before what it has already seen.
+func (c *Control) when(now steering.Instant, o *report.Observation) steering.Instant {
+	return now - min(max(o.Age, 0), time.Minute)
+}
+
+// take turns outcomes into what is written, published and told.
+func (c *Control) take(now moment.Moment, out []engineOutcome) {
+	for i := range out {
+		o := &out[i]
+		c.metrics.events(o)
+		switch {
+		case o.Ended:
+			delete(c.current, o.Rule)
+			delete(c.flagged, o.Rule)
+			c.alarms.drop(o.Rule)
+			c.queue.add(&work{rule: o.Rule, ended: true})
+		case o.State == nil:
+			c.answers.soften(o.Rule, snapshot.DNSRuleInput{Decision: o.Decision, Edges: o.Edges})
+			c.softDirty.Store(true)
+		default:
+			w, err := c.workOf(now, o)
+			if err != nil {
+				c.log.Error("decision cannot be written", "rule", o.Rule, "error", err)
+				continue
+			}
+			c.queue.add(w)
+		}
+	}
+	if len(out) > 0 {
+		c.ruleAlarms(out)
+	}
+}
+
+// workOf makes the record of one rule's change, its switch-log entries and what watchers are told.
+func (c *Control) workOf(now moment.Moment, o *engineOutcome) (*work, error) {
+	w := &work{rule: o.Rule, view: &snapshot.DNSRuleInput{Decision: o.Decision, Edges: o.Edges}}
+	for i := range o.Events {
+		ev := &o.Events[i]
+		e := c.event(o, ev)
+		if ev.Kind == steering.EventDecision && ev.From != "" {
+			if err := c.logSwitch(w, o, ev); err != nil {
+				return nil, err
+			}
+			e.Switch = c.current[o.Rule]
+		}
+		w.events = append(w.events, e)
+	}
+	var err error
+	w.record, err = json.Marshal(record{Format: recordFormat, Moment: now, State: *o.State, Switch: c.current[o.Rule]})
+	if err != nil {
+		return nil, fmt.Errorf("record of rule %s: %w", o.Rule, err)
+	}
+	return w, nil
+}
+
+// logSwitch adds the switch-log entry of one decision to the work, and ends the one before it.
+func (c *Control) logSwitch(w *work, o *engineOutcome, ev *steering.Event) error {
+	wall := c.clock.Wall(ev.At)
+	s := api.Switch{
+		ID: c.store.NextID(wall), Time: wall, Service: o.Service, Rule: o.Name, Scope: o.Scope, From: ev.From, To: ev.To,
+		Cause: string(ev.Cause), Reason: ev.Reason, Sequence: o.Decision.Seq, DetectionSeconds: ev.Detection.Seconds(),
+		Votes: c.votes(ev.Votes, ev.At, nil),
+	}
+	if ev.Cause == steering.CauseForced {
+		s.Override, s.Actor = o.Override, c.resources.actor("Override/"+o.Override)
+	}
+	e, err := entry(s.ID, s)
+	if err != nil {
+		return err
+	}
+	w.switches = append(w.switches, e)
+	w.refs = append(w.refs, switchRef{s.ID, ev.At})
+	if before := c.current[o.Rule]; before != "" {
+		u, err := entry(before, api.Undone{Time: wall, Seconds: wall.Sub(idTime(before)).Seconds(), By: s.ID})
+		if err != nil {
+			return err
+		}
+		w.undone = append(w.undone, u)
+	}
+	c.current[o.Rule] = s.ID
+	c.massSwitch(o, ev, wall)
+	return nil
+}
+
+// event is what watchers are told.
+func (c *Control) event(o *engineOutcome, ev *steering.Event) api.Event {
+	e := api.Event{
+		Time: c.clock.Wall(ev.At), Service: o.Service, Rule: o.Name, Scope: o.Scope, Edge: ev.Edge, Point: ev.Point, Message: ev.Reason,
+	}
+	switch ev.Kind {
+	case steering.EventDecision:
+		e.Kind, e.From, e.To, e.Cause, e.Seconds = api.EventSwitch, ev.From, ev.To, string(ev.Cause), ev.Detection.Seconds()
+		if ev.From == "" {
+			e.Kind = api.EventInitial
+		}
+	case steering.EventVerdict:
+		e.Kind, e.From, e.To, e.Held = api.EventVerdict, ev.VerdictFrom.String(), ev.VerdictTo.String(), ev.HeldTo
+	case steering.EventDegraded:
+		e.Kind, e.On = api.EventDegraded, ev.Degraded
+	case steering.EventSuspended:
+		e.Kind, e.On = api.EventSuspended, true
+	case steering.EventRestored:
+		e.Kind = api.EventRestored
+	case steering.EventDamped:
+		e.Kind, e.On = api.EventDamped, ev.Damped
+	}
+	return e
+}
+
+// sendProbes gives the points their tasks, if those changed. A point that does not take them is tried again.
+func (c *Control) sendProbes() {
+	for _, p := range c.cfg.Points {
+		s := c.engine.Probe(p.Name)
+		if s == nil || c.probeSent[p.Name] == s.Version {
+			continue
+		}
+		if err := c.deps.Publisher.PublishProbe(s); err != nil {
+			c.alarms.set(api.AlarmPublish, p.Name, true, fmt.Sprintf("point %s did not take its tasks: %v", p.Name, err))
+			continue
+		}
+		c.alarms.set(api.AlarmPublish, p.Name, false, "")
+		c.probeSent[p.Name] = s.Version
+	}
+}
+
+// published is the configuration in use as the publisher needs it.
+func (c *Control) published() *published {
+	return &published{services: c.engine.Services(), zones: c.engine.Set().Zones()}
+}
+
+// housekeep does what has no hurry, once a second and more rarely.
+func (c *Control) housekeep(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	save := time.NewTicker(c.cfg.SaveEvery)
+	defer save.Stop()
+	prune := time.NewTicker(time.Hour)
+	defer prune.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.everySecond(ctx)
+		case <-save.C:
+			err := c.saveState(ctx)
+			if err != nil && ctx.Err() == nil {
+				c.log.Warn("core state not saved", "error", err)
+			}
+			c.alarms.set(api.AlarmDisk, "", err != nil && ctx.Err() == nil, fmt.Sprintf("what the core learns is not saved: %v; a restart would go on from the last decisions", err))
+		case <-prune.C:
+			if err := c.store.Prune(ctx, c.clock.Moment().Wall.Add(-c.cfg.Retention), keepSwitches); err != nil {
+				c.log.Warn("logs not pruned", "error", err)
+			}
+		}
+	}
+}
+
+// keepSwitches bounds the switch log: at some 2 KiB an entry it is a tenth of the store's quota.
+const keepSwitches = 100_000
+
+func (c *Control) everySecond(ctx context.Context) {
+	if c.softDirty.Swap(false) {
+		c.answers.mark()
+	}
+	if c.store.Err() != nil {
+		c.alarms.set(api.AlarmStore, "", true, c.storeTrouble(c.store.Err()))
+	}
+	step := c.clock.Step()
+	c.alarms.set(api.AlarmClock, "", step != 0, fmt.Sprintf(
+		"the wall clock was set by %v while steer runs: decisions do not depend on it, but times shown and schedules go by the old setting until a restart", step))
+	var over []string
+	err := c.do(ctx, func() {
+		now := c.clock.Moment()
+		c.engine.RefreshSlow(now.At)
+		c.sendProbes()
+		c.allRuleAlarms()
+		c.judgeMass(now.Wall)
+		over = c.resources.expired(now.At, c.engine)
+	})
+	if err == nil {
+		c.endOverrides(ctx, over)
+	}
+}

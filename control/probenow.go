@@ -1,0 +1,169 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"steerpoint/control/api"
+	"steerpoint/snapshot"
+	"steerpoint/spec"
+)
+
+const (
+	maxProbeTimeout  = 30 * time.Second
+	maxProbesAtOnce  = 16
+	maxProbesRequest = 100
+)
+
+// probeNow runs probes outside of any schedule. Their results go to the caller, not to the rules.
+func (c *Control) probeNow(ctx context.Context, r *api.ProbeRequest) (*api.ProbeResults, error) {
+	if c.deps.Probe == nil {
+		return nil, problem(http.StatusServiceUnavailable, api.CodeProberUnavailable, "No probe point", "no probe point is connected that could be asked")
+	}
+	timeout := 5 * time.Second
+	if r.Timeout != "" {
+		d, err := time.ParseDuration(r.Timeout)
+		if err != nil || d <= 0 || d > maxProbeTimeout {
+			return nil, badRequest("body.timeout", "timeout %q is not a duration up to %v", r.Timeout, maxProbeTimeout)
+		}
+		timeout = d
+	}
+	points, err := c.probePoints(r.Point)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := c.probeTasks(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		tasks[i].Timeout, tasks[i].Interval = timeout, timeout
+		tasks[i].ID = snapshot.TaskID(&tasks[i])
+	}
+	if n := len(tasks) * len(points); n > maxProbesRequest {
+		return nil, badRequest("body", "that is %d probes at once: name one point, or one edge with fewer addresses", n)
+	}
+	return c.runProbes(ctx, r.Edge, points, tasks), nil
+}
+
+func (c *Control) probePoints(name string) ([]string, error) {
+	if name != "" {
+		if !c.isPoint(name) {
+			return nil, notFound("no probe point is named %s", name)
+		}
+		return []string{name}, nil
+	}
+	var all []string
+	for _, p := range c.cfg.Points {
+		all = append(all, p.Name)
+	}
+	return all, nil
+}
+
+// probeTasks are the probes a request asks for: an edge as its rules probe it, maybe with another URL, or just a URL.
+func (c *Control) probeTasks(ctx context.Context, r *api.ProbeRequest) ([]snapshot.ProbeTask, error) {
+	var own *snapshot.ProbeTask
+	if r.URL != "" {
+		t, err := urlTask(r)
+		if err != nil {
+			return nil, err
+		}
+		own = &t
+	}
+	if r.Edge == "" {
+		if own == nil {
+			return nil, badRequest("body", "give a url, an edge (service/edge), or both")
+		}
+		return []snapshot.ProbeTask{*own}, nil
+	}
+	service, edge := splitRule(r.Edge)
+	var tasks []snapshot.ProbeTask
+	found := false
+	if err := c.do(ctx, func() { tasks, found = c.engine.TasksOf(service, edge) }); err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, notFound("no edge is %s (service/edge)", r.Edge)
+	}
+	for i := range tasks {
+		if own != nil {
+			address := tasks[i].Address
+			tasks[i] = *own
+			tasks[i].Address = address
+		} else if r.Method != "" && tasks[i].Method != "" {
+			tasks[i].Method = r.Method
+		}
+	}
+	return tasks, nil
+}
+
+func urlTask(r *api.ProbeRequest) (snapshot.ProbeTask, error) {
+	var u spec.ProbeURL
+	if err := u.UnmarshalText([]byte(r.URL)); err != nil {
+		return snapshot.ProbeTask{}, badRequest("body.url", "url %q: %v", r.URL, err)
+	}
+	parsed, err := url.Parse(string(u))
+	if err != nil {
+		return snapshot.ProbeTask{}, badRequest("body.url", "url %q: %v", r.URL, err)
+	}
+	t := snapshot.ProbeTask{Kind: u.Scheme(), Address: parsed.Hostname(), Port: u.Port()}
+	if t.Kind != snapshot.KindTCP {
+		t.URL, t.Method, t.TLSVerify = string(u), cmp.Or(r.Method, http.MethodHead), t.Kind == snapshot.KindHTTPS
+	}
+	return t, nil
+}
+
+func (c *Control) runProbes(ctx context.Context, edge string, points []string, tasks []snapshot.ProbeTask) *api.ProbeResults {
+	out := &api.ProbeResults{Results: []api.ProbeResult{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxProbesAtOnce)
+	for _, point := range points {
+		for _, t := range tasks {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				res := c.probeOne(ctx, point, t)
+				res.Edge = edge
+				mu.Lock()
+				defer mu.Unlock()
+				out.Results = append(out.Results, res)
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(out.Results, func(a, b api.ProbeResult) int {
+		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Point, b.Point))
+	})
+	return out
+}
+
+func (c *Control) probeOne(ctx context.Context, point string, t snapshot.ProbeTask) api.ProbeResult {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout+2*time.Second)
+	defer cancel()
+	res := api.ProbeResult{Point: point, Address: t.Address, URL: t.URL}
+	if res.URL == "" {
+		res.URL = fmt.Sprintf("tcp://%s:%d", t.Address, t.Port)
+	}
+	o, err := c.deps.Probe(ctx, point, t)
+	if err != nil {
+		res.Cause, res.Detail = "local", err.Error()
+		return res
+	}
+	if o.Address.IsValid() {
+		res.Address = o.Address.String()
+	}
+	res.OK, res.Status, res.Cause, res.Detail, res.LatencyMs = o.OK, o.Status, string(o.Cause), o.Detail, ms(o.Latency)
+	res.Phases = api.Phases{
+		DNSMs: ms(o.Phases.DNS), ConnectMs: ms(o.Phases.Connect), TLSMs: ms(o.Phases.TLS),
+		FirstByteMs: ms(o.Phases.FirstByte), TotalMs: ms(o.Phases.Total),
+	}
+	return res
+}

@@ -1,0 +1,411 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"steerpoint/control/api"
+	"steerpoint/control/internal/store"
+	"steerpoint/spec"
+)
+
+// routes registers every operation.
+func (c *Control) routes(ctx context.Context, a huma.API) {
+	c.resourceRoutes(a)
+	c.stateRoutes(a)
+	c.overrideRoutes(a)
+	c.watchRoute(ctx, a)
+	registry := a.OpenAPI().Components.Schemas
+	if model := registry.Map()["ErrorModel"]; model != nil {
+		*model = *schemaOf(registry)
+	}
+}
+
+// Who says who writes.
+type Who struct {
+	Actor string `header:"Steer-Actor" maxLength:"100" doc:"who writes, for the audit trail; default admin"`
+}
+
+func (w Who) actor() string {
+	if w.Actor == "" {
+		return "admin"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, w.Actor)
+}
+
+type body[T any] struct{ Body T }
+
+type withBody[T any] struct {
+	Who
+	Body T
+}
+
+// schemaOf is the schema of a problem, in the place of the frame's own.
+func schemaOf(r huma.Registry) *huma.Schema {
+	ref := r.Schema(typeOfProblem, true, "Problem")
+	return r.SchemaFromRef(ref.Ref)
+}
+
+// operation describes one operation; summaries become the OpenAPI text.
+func operation(method, path, id, summary string, maxBody int64) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: api.Prefix + path, Summary: summary, MaxBodyBytes: maxBody, BodyReadTimeout: readTimeout,
+	}
+}
+
+// register adds an operation whose errors become problems.
+func register[I, O any](a huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
+	huma.Register(a, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, asProblem(err)
+		}
+		return out, nil
+	})
+}
+
+type kindInput struct {
+	Kind   string `path:"kind" doc:"Service, Zone or Override, in any case, singular or plural"`
+	Cursor string `query:"cursor" maxLength:"100"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"500"`
+}
+
+type NameInput struct {
+	Who
+	Kind        string `path:"kind"`
+	Name        string `path:"name" maxLength:"63"`
+	IfMatch     string `header:"If-Match" doc:"revision that must be stored, as its ETag"`
+	IfNoneMatch string `header:"If-None-Match" doc:"PUT: * for a resource that must not exist yet"`
+}
+
+type putInput struct {
+	NameInput
+	RawBody []byte `contentType:"application/json"`
+}
+
+type resourceOutput struct {
+	ETag string `header:"ETag"`
+	Body api.Resource
+}
+
+func (c *Control) resourceRoutes(a huma.API) {
+	register(a, operation(http.MethodGet, "/resources/{kind}", "listResources", "Resources of a kind, by name", 0), c.listResources)
+	register(a, operation(http.MethodGet, "/resources/{kind}/{name}", "getResource", "One resource", 0), c.getResource)
+	put := operation(http.MethodPut, "/resources/{kind}/{name}", "putResource", "Write one resource; compare-and-set by If-Match", maxResourceBytes)
+	put.SkipValidateBody = true // spec says better what is wrong with a resource
+	put.RequestBody = &huma.RequestBody{Required: true, Description: "the resource, as in a file", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}},
+	}}
+	register(a, put, c.putResource)
+	register(a, operation(http.MethodDelete, "/resources/{kind}/{name}", "deleteResource", "Delete one resource", 0),
+		func(ctx context.Context, in *NameInput) (*struct{}, error) { return nil, c.deleteResource(ctx, in) })
+	register(a, operation(http.MethodPost, "/plan", "plan", "What an apply would change, and which rules would answer differently", maxApplyBytes),
+		func(ctx context.Context, in *withBody[api.ApplyRequest]) (*body[api.Plan], error) {
+			in.Body.DryRun = true
+			p, err := c.Apply(ctx, in.actor(), in.Body)
+			return &body[api.Plan]{p}, err
+		})
+	register(a, operation(http.MethodPost, "/apply", "apply", "Write resources: all of them, or nothing", maxApplyBytes),
+		func(ctx context.Context, in *withBody[api.ApplyRequest]) (*body[api.Plan], error) {
+			p, err := c.Apply(ctx, in.actor(), in.Body)
+			return &body[api.Plan]{p}, err
+		})
+}
+
+func parseKind(s string) (spec.Kind, error) {
+	k, ok := spec.ParseKind(s)
+	if !ok {
+		return "", notFound("there is no kind %q: Service, Zone and Override are", s)
+	}
+	return k, nil
+}
+
+func (c *Control) listResources(ctx context.Context, in *kindInput) (*body[api.ResourceList], error) {
+	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	view, err := c.store.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &body[api.ResourceList]{api.ResourceList{Resources: []api.Resource{}}}
+	for _, s := range view.Resources {
+		if s.Kind != string(kind) || s.Name <= in.Cursor {
+			continue
+		}
+		if len(out.Body.Resources) == in.Limit {
+			out.Body.Next = out.Body.Resources[in.Limit-1].Name
+			break
+		}
+		r, err := resourceOf(&s)
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Resources = append(out.Body.Resources, r)
+	}
+	return out, nil
+}
+
+func (c *Control) getResource(ctx context.Context, in *NameInput) (*resourceOutput, error) {
+	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.stored(ctx, kind, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if s.Revision == 0 {
+		return nil, notFound("no %s is named %s", kind, in.Name)
+	}
+	return output(s)
+}
+
+func output(s *store.Resource) (*resourceOutput, error) {
+	r, err := resourceOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return &resourceOutput{ETag: api.ETag(r.Revision), Body: r}, nil
+}
+
+func (c *Control) stored(ctx context.Context, kind spec.Kind, name string) (*store.Resource, error) {
+	view, err := c.store.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range view.Resources {
+		if s := &view.Resources[i]; s.Kind == string(kind) && s.Name == name {
+			return s, nil
+		}
+	}
+	return &store.Resource{Kind: string(kind), Name: name}, nil
+}
+
+// expect reads what a conditional request expects; ok is false without a condition.
+func (in *NameInput) expect() (revision int64, ok bool, err error) {
+	switch {
+	case in.IfNoneMatch == "*" && in.IfMatch == "":
+		return 0, true, nil
+	case in.IfNoneMatch != "":
+		return 0, false, badRequest("header.If-None-Match", "only * is understood here")
+	case in.IfMatch == "":
+		return 0, false, nil
+	}
+	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(in.IfMatch, "W/"), `"`), 10, 64)
+	if err != nil || n <= 0 {
+		return 0, false, badRequest("header.If-Match", "%s is not an ETag of a resource, such as \"42\"", in.IfMatch)
+	}
+	return n, true, nil
+}
+
+func (c *Control) putResource(ctx context.Context, in *putInput) (*resourceOutput, error) {
+	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	docs, errs := spec.Parse("body", in.RawBody)
+	if len(errs) > 0 {
+		return nil, invalid(errs)
+	}
+	if len(docs) != 1 || docs[0].Kind != kind || docs[0].Name != in.Name {
+		return nil, badRequest("body", "the body must be one document, %s %s, as the path says", kind, in.Name)
+	}
+	want, conditional, err := in.expect()
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.stored(ctx, kind, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !conditional && docs[0].Revision == 0 && s.Revision != 0 {
+		return nil, problem(http.StatusPreconditionRequired, api.CodePreconditionNeeded, "Revision needed",
+			fmt.Sprintf("%s %s exists: say in If-Match which revision you replace (it is %d now)", kind, in.Name, s.Revision))
+	}
+	ch := &change{docs: docs, applySet: s.Meta.ApplySet, actor: in.actor()}
+	if conditional {
+		ch.expect = map[string]int64{docs[0].Key(): want}
+	}
+	if _, err := c.commit(ctx, ch); err != nil {
+		return nil, err
+	}
+	if s, err = c.stored(ctx, kind, in.Name); err != nil {
+		return nil, err
+	}
+	return output(s)
+}
+
+func (c *Control) deleteResource(ctx context.Context, in *NameInput) error {
+	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return err
+	}
+	want, conditional, err := in.expect()
+	if err != nil {
+		return err
+	}
+	s, err := c.stored(ctx, kind, in.Name)
+	if err != nil {
+		return err
+	}
+	if s.Revision == 0 {
+		return notFound("no %s is named %s", kind, in.Name)
+	}
+	key := keyOf(s)
+	ch := &change{remove: []string{key}, actor: in.actor()}
+	if conditional {
+		ch.expect = map[string]int64{key: want}
+	}
+	_, err = c.commit(ctx, ch)
+	return err
+}
+
+type statusInput struct {
+	Service string `query:"service" maxLength:"63"`
+}
+
+type explainInput struct {
+	Host     string `query:"host" required:"true" minLength:"1" maxLength:"255"`
+	Client   string `query:"client" maxLength:"50" doc:"address of the client, as ECS would carry it"`
+	Resolver string `query:"resolver" maxLength:"50"`
+	Type     string `query:"type" maxLength:"10" doc:"DNS type; default A"`
+}
+
+type switchesInput struct {
+	Since   string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h"`
+	Service string `query:"service" maxLength:"63"`
+	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Cursor  string `query:"cursor" maxLength:"16" pattern:"^([0-9a-f]{16})?$"`
+}
+
+func (c *Control) stateRoutes(a huma.API) {
+	register(a, operation(http.MethodGet, "/status", "status", "Rules, what they answer and why, points, alarms", 0),
+		func(ctx context.Context, in *statusInput) (*body[api.Status], error) {
+			s, err := c.status(ctx, in.Service)
+			if err != nil {
+				return nil, err
+			}
+			return &body[api.Status]{*s}, nil
+		})
+	register(a, operation(http.MethodGet, "/explain", "explain", "Why a client gets the answer it gets", 0),
+		func(ctx context.Context, in *explainInput) (*body[api.Explanation], error) {
+			q, err := parseExplain(in.Host, in.Client, in.Resolver, in.Type)
+			if err != nil {
+				return nil, err
+			}
+			x, err := c.explain(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			return &body[api.Explanation]{*x}, nil
+		})
+	register(a, operation(http.MethodGet, "/switches", "switches", "The switch log, newest first", 0), c.switchLog)
+	register(a, operation(http.MethodPost, "/probe", "probe", "Probe now", 0),
+		func(ctx context.Context, in *withBody[api.ProbeRequest]) (*body[api.ProbeResults], error) {
+			r, err := c.probeNow(ctx, &in.Body)
+			if err != nil {
+				return nil, err
+			}
+			return &body[api.ProbeResults]{*r}, nil
+		})
+	register(a, operation(http.MethodGet, "/version", "version", "Version of the server, and who the caller is", 0),
+		func(_ context.Context, in *Who) (*body[api.Version], error) {
+			return &body[api.Version]{api.Version{
+				Version: c.cfg.Version, Go: runtime.Version(), Started: c.started, Node: c.cfg.Node, Actor: in.actor(), Role: "admin",
+			}}, nil
+		})
+}
+
+func (c *Control) switchLog(ctx context.Context, in *switchesInput) (*body[api.SwitchPage], error) {
+	var since time.Time
+	if in.Since != "" {
+		if d, err := time.ParseDuration(in.Since); err == nil && d > 0 {
+			since = c.clock.Moment().Wall.Add(-d)
+		} else if since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
+			return nil, badRequest("query.since", "%q is neither a time (RFC 3339) nor a duration such as 24h", in.Since)
+		}
+	}
+	keep := func(raw json.RawMessage) bool {
+		if in.Service == "" {
+			return true
+		}
+		var s struct{ Service string }
+		return json.Unmarshal(raw, &s) == nil && s.Service == in.Service
+	}
+	page, next, err := c.store.SwitchPage(ctx, in.Cursor, since, in.Limit, keep)
+	if err != nil {
+		return nil, err
+	}
+	out := &body[api.SwitchPage]{api.SwitchPage{Switches: make([]api.Switch, 0, len(page)), Next: next}}
+	for _, r := range page {
+		var s api.Switch
+		if err := json.Unmarshal(r.Entry, &s); err != nil {
+			return nil, fmt.Errorf("switch-log entry %s: %w", r.ID, err)
+		}
+		if r.Publication != nil {
+			if err := json.Unmarshal(r.Publication, &s.Publication); err != nil {
+				return nil, fmt.Errorf("publication of switch %s: %w", r.ID, err)
+			}
+		}
+		if r.Undone != nil {
+			if err := json.Unmarshal(r.Undone, &s.Undone); err != nil {
+				return nil, fmt.Errorf("end of switch %s: %w", r.ID, err)
+			}
+		}
+		out.Body.Switches = append(out.Body.Switches, s)
+	}
+	return out, nil
+}
+
+func (c *Control) overrideRoutes(a huma.API) {
+	type result = body[api.OverrideResult]
+	wrap := func(r *api.OverrideResult, err error) (*result, error) {
+		if err != nil {
+			return nil, err
+		}
+		r.Answers = slices.Concat([]api.AnswerChange{}, r.Answers)
+		return &result{*r}, nil
+	}
+	register(a, operation(http.MethodPost, "/force", "force", "Make a rule answer with one edge until it ends", 0),
+		func(ctx context.Context, in *withBody[api.ForceRequest]) (*result, error) {
+			return wrap(c.force(ctx, in.actor(), &in.Body))
+		})
+	register(a, operation(http.MethodPost, "/freeze", "freeze", "Stop automatic moves of a service or rule until it ends", 0),
+		func(ctx context.Context, in *withBody[api.FreezeRequest]) (*result, error) {
+			return wrap(c.freeze(ctx, in.actor(), &in.Body))
+		})
+	register(a, operation(http.MethodPost, "/drain", "drain", "Take an edge or a probe point out until it ends", 0),
+		func(ctx context.Context, in *withBody[api.DrainRequest]) (*result, error) {
+			return wrap(c.drain(ctx, in.actor(), &in.Body))
+		})
+	for _, kind := range []string{"force", "freeze"} {
+		register(a, operation(http.MethodPost, "/un"+kind, "un"+kind, "End a "+kind, 0),
+			func(ctx context.Context, in *withBody[api.UndoRequest]) (*result, error) {
+				return wrap(c.undo(ctx, in.actor(), kind, in.Body.Target, in.Body.Reason))
+			})
+	}
+	register(a, operation(http.MethodPost, "/undrain", "undrain", "End a drain", 0),
+		func(ctx context.Context, in *withBody[api.UndoRequest]) (*result, error) {
+			d, err := drainOf(in.Body.Edge, in.Body.Point, in.Body.Node)
+			if err != nil {
+				return nil, err
+			}
+			return wrap(c.undo(ctx, in.actor(), "drain", d.Edge+d.Point, in.Body.Reason))
+		})
+}
