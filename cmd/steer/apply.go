@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/input"
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
+)
+
+// applyFlags are what apply and plan have in common.
+type applyFlags struct {
+	files []string
+	set   string
+	prune bool
+}
+
+func (f *applyFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "file, folder, or - for standard input (repeatable)")
+	c.Flags().StringVar(&f.set, "set", "", `apply set these resources belong to (default "default")`)
+	c.Flags().BoolVar(&f.prune, "prune", false, "delete what the same set owns and these files do not name (never overrides)")
+}
+
+func (f *applyFlags) request(in io.Reader) (api.ApplyRequest, error) {
+	src, err := input.Read(f.files, in)
+	return api.ApplyRequest{Sources: src, ApplySet: f.set, Prune: f.prune}, err
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var f applyFlags
+	var detailed bool
+	c := &cobra.Command{
+		Use:   "plan -f FILE|DIR|-",
+		Short: "Show what apply would change, and which rules would answer differently",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req, err := f.request(a.in)
+			if err != nil {
+				return err
+			}
+			plan, err := a.plan(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			if err := a.showPlan(plan); err != nil {
+				return err
+			}
+			if detailed && len(plan.Changes) > 0 {
+				return fault.NotSo()
+			}
+			return nil
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&detailed, "detailed", false, "exit 1 when there is something to do")
+	return c
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var f applyFlags
+	var dry bool
+	c := &cobra.Command{
+		Use:   "apply -f FILE|DIR|-",
+		Short: "Validate resources, show the plan and write them: all, or nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req, err := f.request(a.in)
+			if err != nil {
+				return err
+			}
+			plan, err := a.plan(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			if dry {
+				return a.showPlan(plan)
+			}
+			if a.output == "" {
+				if err := a.showPlan(plan); err != nil || len(plan.Changes) == 0 {
+					return err
+				}
+			}
+			req.Base = plan.Base // what is written is what was shown
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if plan, err = c.Apply(cmd.Context(), req); err != nil {
+				return err
+			}
+			return a.show(plan, func(w io.Writer, _ text.Painter) { fmt.Fprintf(w, "applied at revision %d\n", plan.Revision) })
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show the plan")
+	return c
+}
+
+func (a *app) showPlan(plan api.Plan) error {
+	return a.show(plan, func(w io.Writer, p text.Painter) { render.Plan(w, p, plan) })
+}
+
+// plan asks the server. Without one, the files are still checked by themselves: a mistake in them is said first, and
+// only then that there is nothing to compare with.
+func (a *app) plan(ctx context.Context, req api.ApplyRequest) (api.Plan, error) {
+	c, err := a.client()
+	if err == nil {
+		var plan api.Plan
+		if plan, err = c.Plan(ctx, req); err == nil {
+			return plan, nil
+		}
+	}
+	if !noServer(err) {
+		return api.Plan{}, invalid(req, err)
+	}
+	if bad := checkAlone(req.Sources); bad != nil {
+		return api.Plan{}, bad
+	}
+	f := *faultOf(err)
+	f.What = "the resources are well formed, but " + f.What + " to compare them with"
+	return api.Plan{}, &f
+}
+
+// invalid counts the mistakes of a refused request and says that nothing was changed.
+func invalid(req api.ApplyRequest, err error) error {
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Code != api.CodeInvalid {
+		return err
+	}
+	e := problem(p)
+	var lines []string
+	for _, it := range p.Errors {
+		lines = append(lines, mistake(it))
+	}
+	e.Why = strings.Join(lines, "\n")
+	e.What = mistakes(len(p.Errors), len(req.Sources)) + "; nothing was changed"
+	return e
+}
+
+func noServer(err error) bool { return faultOf(err).Exit == fault.ExitNoServer }

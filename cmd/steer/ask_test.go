@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// ask is the program `ask NAME TYPE [SUBNET]`: one DNS query over UDP to $DNS, as a resolver would send it. It prints
+// the rcode, one line a record, the authority section, and the scope of the client-subnet option if one comes back.
+func ask() {
+	if err := query(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "ask:", err)
+		os.Exit(1)
+	}
+}
+
+func query(args []string) error {
+	if len(args) < 2 || len(args) > 3 {
+		return errors.New("usage: ask NAME TYPE [SUBNET]")
+	}
+	qtype, ok := dns.StringToType[args[1]]
+	if !ok {
+		return fmt.Errorf("no such type: %s", args[1])
+	}
+	m := new(dns.Msg)
+	m.SetQuestion(dns.Fqdn(args[0]), qtype)
+	m.RecursionDesired = false
+	m.SetEdns0(1232, false)
+	if len(args) == 3 {
+		p, err := netip.ParsePrefix(args[2])
+		if err != nil {
+			return err
+		}
+		family := uint16(1)
+		if p.Addr().Is6() {
+			family = 2
+		}
+		o := m.IsEdns0()
+		o.Option = append(o.Option, &dns.EDNS0_SUBNET{
+			Code: dns.EDNS0SUBNET, Family: family, SourceNetmask: uint8(p.Bits()), Address: net.IP(p.Masked().Addr().AsSlice()),
+		})
+	}
+	c := dns.Client{Timeout: 2 * time.Second}
+	in, _, err := c.Exchange(m, os.Getenv("DNS"))
+	if err != nil {
+		return err
+	}
+	printAnswer(in)
+	return nil
+}
+
+// printAnswer prints an answer with its records in order, so that two answers compare as text.
+func printAnswer(in *dns.Msg) {
+	fmt.Println(dns.RcodeToString[in.Rcode])
+	var lines []string
+	for _, rr := range in.Answer {
+		text := strings.TrimPrefix(rr.String(), rr.Header().String())
+		lines = append(lines, fmt.Sprintf("%s %s ttl=%d", dns.TypeToString[rr.Header().Rrtype], text, rr.Header().Ttl))
+	}
+	slices.Sort(lines)
+	for _, l := range lines {
+		fmt.Println(l)
+	}
+	for _, rr := range in.Ns {
+		fmt.Printf("authority %s %s\n", dns.TypeToString[rr.Header().Rrtype], rr.Header().Name)
+	}
+	if o := in.IsEdns0(); o != nil {
+		for _, x := range o.Option {
+			if s, ok := x.(*dns.EDNS0_SUBNET); ok {
+				fmt.Printf("scope %s/%d/%d\n", s.Address, s.SourceNetmask, s.SourceScope)
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"steerpoint/cmd/steer/internal/locate"
+	"steerpoint/cmd/steer/internal/settings"
+)
+
+// banner is what `steer up` prints when it serves.
+func banner(w io.Writer, listeners map[string]string, dir string) {
+	fmt.Fprintf(w, "steer is up: name server on %s, API and status page on http://%s/, data in %s\n",
+		listeners[settings.RoleDNS], listeners[settings.RoleAPI], dir)
+}
+
+// demoBanner says what to try, with the addresses as they are: each line can be copied.
+func demoBanner(w io.Writer, listeners map[string]string, dir string) {
+	host, port, err := net.SplitHostPort(listeners[settings.RoleDNS])
+	if err != nil {
+		host, port = listeners[settings.RoleDNS], "53" // never: it was bound
+	}
+	steer := program()
+	env := ""
+	if !isDefault(dir) {
+		env = "\n    export STEER_DATA=" + dir + "   # the data folder of this demo\n"
+	}
+	dig := fmt.Sprintf("dig @%s -p %s shop.gslb.example.net", host, port)
+	fmt.Fprintf(w, `
+The demo runs: service shop on three edges. Leave it running and try this in a second terminal.
+%[1]s
+  Who is answered what (the client subnet decides; the answer says how wide it is good for):
+    %[2]s +subnet=192.0.2.0/24      # everybody: east, while it is up
+    %[2]s +subnet=1.1.1.0/24         # Australia: south, which has two addresses
+    %[2]s +subnet=198.51.100.0/24   # the office: west, whatever is measured
+  And why:
+    %[3]s explain shop.gslb.example.net --client 192.0.2.7
+    %[3]s status shop
+  Break an edge; within seconds the answer moves:
+    %[3]s demo break east
+    %[3]s switches
+  Heal it; it returns when it has stayed well for its cool-down, 10s here:
+    %[3]s demo heal east
+    %[3]s watch                     # what happens, as it happens
+  One address of two, slow, lossy:
+    %[3]s demo break south/127.0.0.14
+    %[3]s demo slow west 300ms
+    %[3]s demo lose west 50%%
+  Status page: http://%[4]s/
+  Stop: Ctrl-C
+
+`, env, dig, steer, listeners[settings.RoleAPI])
+}
+
+// isDefault reports whether a command in another terminal finds dir by itself.
+func isDefault(dir string) bool {
+	usual, err := locate.Options{Env: func(k string) string {
+		if k == "STEER_DATA" { // set here, but maybe not there
+			return ""
+		}
+		return os.Getenv(k)
+	}}.DataDir()
+	return err == nil && usual == dir
+}
+
+// program is how this program was called, so that printed commands work where it is not in the path.
+func program() string {
+	if strings.Contains(os.Args[0], "/") {
+		return os.Args[0]
+	}
+	return "steer"
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/doctor"
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/locate"
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/settings"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
+	"steerpoint/geo"
+	"steerpoint/spec"
+)
+
+// Where Linux keeps what doctor reads.
+const (
+	rmemMax    = "/proc/sys/net/core/rmem_max"
+	resolvConf = "/etc/resolv.conf"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var listen []string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check this machine, the server, and the DNS around it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.dataDir()
+			if err != nil {
+				return err
+			}
+			s, err := settings.Load(dir, listen)
+			if err != nil {
+				return err
+			}
+			results := doctor.Run(cmd.Context(), machineChecks(dir, s))
+			results = append(results, a.serverChecks(cmd.Context())...)
+			if err := a.show(results, func(w io.Writer, p text.Painter) { diagnosis(w, p, results) }); err != nil {
+				return err
+			}
+			if doctor.Worst(results) == doctor.Fail {
+				return fault.NotSo()
+			}
+			return nil
+		},
+	}
+	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR, as it would be given to up")
+	return c
+}
+
+func machineChecks(dir string, s settings.Settings) []doctor.Check {
+	held := map[string]string{}
+	if r, err := locate.ReadRunning(dir); err == nil && r.Alive() {
+		held = r.Listeners
+	}
+	checks := []doctor.Check{
+		doctor.Clock, doctor.Files, doctor.Buffers(rmemMax), doctor.Folder(dir),
+		doctor.Port(settings.RoleDNS, "udp", s.Listen[settings.RoleDNS], held[settings.RoleDNS]),
+		doctor.Port(settings.RoleDNS, "tcp", s.Listen[settings.RoleDNS], held[settings.RoleDNS]),
+		doctor.Port(settings.RoleAPI, "tcp", s.Listen[settings.RoleAPI], held[settings.RoleAPI]),
+	}
+	db, err := geo.Open(geo.Config{Lists: s.Geo.Lists, Databases: s.Geo.Databases})
+	if err != nil {
+		return append(checks, func(context.Context) []doctor.Result {
+			return []doctor.Result{{Check: "geo data", Level: doctor.Fail, Detail: err.Error(), Do: "name good files in " + settings.File}}
+		})
+	}
+	for _, src := range db.Sources() {
+		checks = append(checks, doctor.Geo(src.Name, src.Built, time.Now()))
+	}
+	return checks
+}
+
+// serverChecks asks the server for its alarms, its zones and its services, and the system's resolver about those.
+func (a *app) serverChecks(ctx context.Context) []doctor.Result {
+	ctx, cancel := context.WithTimeout(ctx, 3*doctor.Timeout)
+	defer cancel()
+	c, err := a.client()
+	var s api.Status
+	if err == nil {
+		s, err = c.Status(ctx, "")
+	}
+	if err != nil {
+		level := doctor.Fail
+		if faultOf(err).Code == "SERVER_UNKNOWN" { // nothing was started or named: what is said of the machine stands alone
+			level = doctor.Unknown
+		}
+		return []doctor.Result{{Check: "server", Level: level, Detail: faultOf(err).Error(), Do: faultOf(err).Do}}
+	}
+	results := []doctor.Result{{Check: "server", Level: doctor.OK, Detail: "steer " + s.Version + " on " + s.Node}}
+	for _, al := range s.Alarms {
+		results = append(results, doctor.Result{Check: "alarm", Level: doctor.Warn, Detail: al.Code + " " + render.Alarm(al), Do: "steer help " + al.Code})
+	}
+	zones, err := zonesOf(ctx, c)
+	if err != nil {
+		return append(results, doctor.Result{Check: "zones", Level: doctor.Fail, Detail: err.Error()})
+	}
+	r, err := doctor.SystemResolver(resolvConf)
+	if err != nil {
+		return append(results, doctor.Result{Check: "resolver", Level: doctor.Unknown, Detail: err.Error()})
+	}
+	return append(results, doctor.Run(ctx, dnsChecks(r, zones, s))...)
+}
+
+func zonesOf(ctx context.Context, c *api.Client) ([]doctor.Zone, error) {
+	rs, err := c.List(ctx, string(spec.KindZone))
+	if err != nil {
+		return nil, err
+	}
+	var out []doctor.Zone
+	for _, r := range rs {
+		var z struct {
+			Zone string
+			NS   []struct{ Name string }
+		}
+		if err := json.Unmarshal(r.Document, &z); err != nil {
+			return nil, err
+		}
+		d := doctor.Zone{Name: z.Zone}
+		for _, ns := range z.NS {
+			d.NS = append(d.NS, ns.Name)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// dnsChecks are one check a zone, and one a domain that lies outside our zones; wildcards have no name to ask for.
+func dnsChecks(r doctor.Resolver, zones []doctor.Zone, s api.Status) []doctor.Check {
+	var checks []doctor.Check
+	for _, z := range zones {
+		checks = append(checks, doctor.Delegation(r, z))
+	}
+	for _, sv := range s.Services {
+		for _, d := range sv.Domains {
+			if !strings.HasPrefix(d, "*.") && sv.CNAME != "" && !inZone(d, zones) {
+				checks = append(checks, doctor.Domain(r, d, sv.CNAME))
+			}
+		}
+	}
+	return checks
+}
+
+func inZone(name string, zones []doctor.Zone) bool {
+	for _, z := range zones {
+		if zone := strings.TrimSuffix(z.Name, "."); name == zone || strings.HasSuffix(name, "."+zone) {
+			return true
+		}
+	}
+	return false
+}
+
+func diagnosis(w io.Writer, p text.Painter, results []doctor.Result) {
+	var t text.Table
+	for _, r := range results {
+		c := text.Cell{Text: string(r.Level)}
+		switch r.Level {
+		case doctor.OK:
+			c.Color = text.Good
+		case doctor.Fail:
+			c.Color = text.Bad
+		case doctor.Warn:
+			c.Color = text.Warn
+		}
+		detail := r.Detail
+		if r.Do != "" && r.Level != doctor.OK {
+			detail += "; do: " + r.Do
+		}
+		t.Row(c, r.Check, detail)
+	}
+	t.Write(w, p, "")
+}

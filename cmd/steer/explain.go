@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var q api.ExplainQuery
+	c := &cobra.Command{
+		Use:   "explain HOST",
+		Short: "Say word for word why a visitor gets the answer they get",
+		Example: "  steer explain shop.gslb.example.net --client 203.0.113.7\n" +
+			"  steer explain shop.gslb.example.net --resolver 192.0.2.53 --type AAAA",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.Host = args[0]
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			x, err := c.Explain(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			return a.show(x, func(w io.Writer, _ text.Painter) { render.Explanation(w, x) })
+		},
+	}
+	c.Flags().StringVar(&q.Client, "client", "", "address of the visitor, as a resolver would send it in the client-subnet option")
+	c.Flags().StringVar(&q.Resolver, "resolver", "", "address of the visitor's resolver")
+	c.Flags().StringVar(&q.Type, "type", "", "record type (default A)")
+	return c
+}

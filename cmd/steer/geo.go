@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/geo"
+)
+
+func (a *app) geoCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "geo",
+		Short: "Look at geo data",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var dbs, lists []string
+	lookup := &cobra.Command{
+		Use:   "lookup ADDR...",
+		Short: "Say where an address is, how wide the block of that place is, and which source says so",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.geoLookup(geo.Config{Databases: dbs, Lists: lists}, args)
+		},
+	}
+	lookup.Flags().StringArrayVar(&dbs, "db", nil, "mmdb file, before the built-in country table (repeatable, the most preferred first)")
+	lookup.Flags().StringArrayVar(&lists, "list", nil, "prefix list, before every database (repeatable)")
+	c.AddCommand(lookup)
+	return c
+}
+
+func (a *app) geoLookup(cfg geo.Config, args []string) error {
+	addrs := make([]netip.Addr, len(args))
+	for i, s := range args {
+		addr, err := netip.ParseAddr(s)
+		if err != nil {
+			return fault.Usage(fmt.Sprintf("%q is not an IP address", s), "")
+		}
+		addrs[i] = addr.WithZone("")
+	}
+	db, err := geo.Open(cfg)
+	if err != nil {
+		e := fault.BadInput("GEO_DATA", "the geo data cannot be read", err.Error(), "")
+		e.Err = err
+		return e
+	}
+	results := make([]geo.Result, len(addrs))
+	for i, addr := range addrs {
+		results[i] = db.Lookup(addr)
+	}
+	return a.show(results, func(w io.Writer, p text.Painter) {
+		var t text.Table
+		t.Row("ADDRESS", "PLACE", "BLOCK", "SOURCE")
+		for _, r := range results {
+			t.Row(r.Addr, place(r), r.Prefix, r.Source)
+		}
+		t.Write(w, p, "")
+		for _, s := range db.Sources() {
+			fmt.Fprintln(w, p.Paint(text.Faint, "source "+s.Name+": "+sourceLine(s)))
+		}
+	})
+}
+
+func place(r geo.Result) string {
+	var parts []string
+	for _, f := range r.Fields {
+		parts = append(parts, f.Name+"="+f.Value)
+	}
+	if len(parts) == 0 {
+		return "not known"
+	}
+	s := strings.Join(parts, " ")
+	if r.Inside.IsValid() {
+		s += " (as " + r.Inside.String() + ")"
+	}
+	return s
+}
+
+func sourceLine(s geo.Info) string {
+	line := s.Kind
+	if s.Type != "" {
+		line += " " + s.Type
+	}
+	if !s.Built.IsZero() {
+		line += ", made on " + s.Built.Format(time.DateOnly)
+	}
+	if s.Licence != "" {
+		line += ", " + s.Licence
+	}
+	return line
+}

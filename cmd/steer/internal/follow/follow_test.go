@@ -1,0 +1,92 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"steerpoint/internal/atomicfile"
+	"steerpoint/snapshot"
+)
+
+// taker passes on the versions it is given, and refuses version 13.
+type taker chan uint64
+
+func (t taker) Swap(d *snapshot.DNS) error {
+	if d.Version == 13 {
+		return errors.New("MAP_INVALID: unlucky")
+	}
+	t <- d.Version
+	return nil
+}
+
+func write(t *testing.T, path string, version uint64) {
+	t.Helper()
+	b, err := json.Marshal(snapshot.DNS{Version: version})
+	if err == nil {
+		err = atomicfile.Write(path, fileKind, fileVersion, b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The map is taken at the start and after every change; what cannot be used, or goes away, changes nothing.
+// Covers: A2, issue2 control killed
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	path := Path(dir)
+	if path != filepath.Join(dir, FileName) || Path(path) != path {
+		t.Fatalf("Path: %s", path)
+	}
+	got := make(taker, 1)
+	f := &Follower{Path: path, Swap: got, Log: slog.New(slog.DiscardHandler), Poll: time.Millisecond}
+	if _, err := f.Load(); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("without a file: %v", err)
+	}
+	write(t, path, 1)
+	if d, err := f.Load(); err != nil || d.Version != 1 || <-got != 1 {
+		t.Fatalf("Load: %+v, %v", d, err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	write(t, path, 2)
+	if v := <-got; v != 2 {
+		t.Errorf("after a change: version %d", v)
+	}
+	write(t, path, 13)
+	if err := os.WriteFile(path, []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, 3)
+	if v := <-got; v != 3 {
+		t.Errorf("after bad files: version %d", v)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// Bytes that are a whole file and no map are an error.
+func TestNotAMap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), FileName)
+	if err := atomicfile.Write(path, fileKind, fileVersion, []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	f := &Follower{Path: path, Swap: make(taker, 1)}
+	if _, err := f.Load(); err == nil {
+		t.Error("no error")
+	}
+}

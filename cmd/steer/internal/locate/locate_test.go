@@ -1,0 +1,128 @@
+package locate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"steerpoint/cmd/steer/internal/fault"
+)
+
+func env(pairs ...string) func(string) string {
+	return func(k string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == k {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+// running makes a data folder whose process listens on addr.
+func running(t *testing.T, addr string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := WriteRunning(dir, Running{PID: 1, Started: time.Unix(1, 0), Listeners: map[string]string{"api": addr}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, tokenFile), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestDataDir(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"option", Options{Data: "d", Env: env("STEER_DATA", "/e")}, "d"},
+		{"environment", Options{Env: env("STEER_DATA", "/e", "XDG_DATA_HOME", "/x")}, "/e"},
+		{"xdg", Options{Env: env("XDG_DATA_HOME", "/x", "HOME", "/h")}, "/x/steerpoint"},
+		{"relative xdg is ignored", Options{Env: env("XDG_DATA_HOME", "x", "HOME", "/h")}, "/h/.local/share/steerpoint"},
+		{"home", Options{Env: env("HOME", "/h")}, "/h/.local/share/steerpoint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, err := tt.o.DataDir(); err != nil || got != tt.want {
+				t.Errorf("DataDir() = %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	if _, err := (Options{Env: env()}).DataDir(); fault.Exit(err) != fault.ExitBadInput {
+		t.Errorf("nothing set: %v", err)
+	}
+}
+
+// The server is the one named, or the one that runs on the data folder; its token goes to no other server.
+func TestFind(t *testing.T) {
+	dir := running(t, "127.0.0.1:7070")
+	for _, tt := range []struct {
+		name string
+		o    Options
+		want Server
+	}{
+		{"the folder's", Options{Data: dir, Env: env()}, Server{"http://127.0.0.1:7070", "secret"}},
+		{"another token", Options{Data: dir, Token: "t", Env: env()}, Server{"http://127.0.0.1:7070", "t"}},
+		{"named", Options{Server: "http://a:1", Token: "t", Env: env("STEER_SERVER", "http://b:1")}, Server{"http://a:1", "t"}},
+		{"environment", Options{Env: env("STEER_SERVER", "https://b:1", "STEER_TOKEN", "e")}, Server{"https://b:1", "e"}},
+		{"named, and it is the folder's", Options{Server: "http://127.0.0.1:7070", Data: dir, Env: env()}, Server{"http://127.0.0.1:7070", "secret"}},
+		{"named, and it is not", Options{Server: "http://127.0.0.1:7071", Data: dir, Env: env()}, Server{"http://127.0.0.1:7071", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, err := tt.o.Find(); err != nil || got != tt.want {
+				t.Errorf("Find() = %+v, %v; want %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// What cannot be found ends in the exit code of its kind and says where it was looked for.
+func TestFindErrors(t *testing.T) {
+	damaged := running(t, "127.0.0.1:1")
+	if err := os.WriteFile(filepath.Join(damaged, runFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokenless := running(t, "127.0.0.1:1")
+	if err := os.Remove(filepath.Join(tokenless, tokenFile)); err != nil {
+		t.Fatal(err)
+	}
+	noAPI := running(t, "")
+	stopped := t.TempDir()
+	if err := WriteRunning(stopped, Running{Listeners: map[string]string{"api": "127.0.0.1:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		o    Options
+		exit int
+		want string
+	}{
+		{"bad URL", Options{Server: "127.0.0.1:7070", Env: env()}, fault.ExitBadInput, `"127.0.0.1:7070" is not the URL of a server`},
+		{"nothing ran", Options{Data: t.TempDir(), Env: env()}, fault.ExitNoServer, "nothing has run on the data folder"},
+		{"stopped", Options{Data: stopped, Env: env()}, fault.ExitNoServer, "nothing runs on the data folder"},
+		{"damaged", Options{Data: damaged, Env: env()}, fault.ExitNoServer, "FILE_DAMAGED"},
+		{"no token", Options{Data: tokenless, Env: env()}, fault.ExitNoServer, "nothing has run"},
+		{"no API", Options{Data: noAPI, Env: env()}, fault.ExitNoServer, "has no API"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.o.Find()
+			if err == nil || fault.Exit(err) != tt.exit || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Find() error %v, exit %d; want %q, exit %d", err, fault.Exit(err), tt.want, tt.exit)
+			}
+		})
+	}
+}
+
+// The record of a process that is gone is told apart from one that runs.
+func TestAlive(t *testing.T) {
+	if !(Running{PID: os.Getpid()}).Alive() {
+		t.Error("this process is said to be gone")
+	}
+	if (Running{}).Alive() || (Running{PID: 1 << 30}).Alive() { // no kernel counts so far
+		t.Error("a process that is not is said to run")
+	}
+}

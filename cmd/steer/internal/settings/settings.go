@@ -1,0 +1,156 @@
+// Package settings reads what a process of steer is told: <data>/steer.yaml, and over it the options of the command
+// line.
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"go.yaml.in/yaml/v3"
+
+	"steerpoint/cmd/steer/internal/fault"
+)
+
+// File is the name of the settings file in the data folder.
+const File = "steer.yaml"
+
+// Roles that listen, and where they do by default: loopback, so that nothing is offered to a network unasked.
+const (
+	RoleDNS    = "dns"    // name server, UDP and TCP
+	RoleAPI    = "api"    // HTTP API, status page, metrics
+	RoleHealth = "health" // health and metrics of a node without an API
+	RoleDemo   = "demo"   // the demo edges; only the port counts
+)
+
+func roles() []string { return []string{RoleDNS, RoleAPI, RoleHealth, RoleDemo} }
+
+func defaults() map[string]string {
+	return map[string]string{RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleDemo: ""}
+}
+
+// Settings of one process. The zero value of each field means the default.
+type Settings struct {
+	// Listen is ADDR:PORT by role. Port 0 takes a free one. A port alone is on 127.0.0.1, ":port" on every address.
+	Listen map[string]string `yaml:"listen"`
+	// Geo names data files, the most preferred first; the built-in country table comes after them.
+	Geo Geo `yaml:"geo"`
+	// Probe says what the probe point of this process may do.
+	Probe Probe `yaml:"probe"`
+	// API says under which further names the API may be asked (Host header), such as that of a proxy before it.
+	API API `yaml:"api"`
+}
+
+// Geo names data files.
+type Geo struct {
+	Databases []string `yaml:"databases"` // mmdb
+	Lists     []string `yaml:"lists"`     // prefix lists: they beat every database
+}
+
+// Probe is the local probe point.
+type Probe struct {
+	// AllowLoopback lets it probe loopback and link-local addresses. Default false; --demo sets it.
+	AllowLoopback bool `yaml:"allowLoopback"`
+	// Labels say where it is: continent, country, province, city, isp, region.
+	Labels map[string]string `yaml:"labels"`
+}
+
+// API of the control role.
+type API struct {
+	Hosts []string `yaml:"hosts"`
+}
+
+// Load reads <dir>/steer.yaml, if it is there, and puts the --listen options over it.
+func Load(dir string, listen []string) (Settings, error) {
+	var s Settings
+	path := filepath.Join(dir, File)
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		e := fault.BadInput("DATA_UNUSABLE", dir+" is not a folder", "", "give a folder with --data DIR")
+		e.Err = err
+		return s, e
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return s, bad(path, err)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
+		return s, bad(path, err)
+	}
+	all := defaults()
+	for role, addr := range s.Listen {
+		if all[role], err = address(role, addr); err != nil {
+			return s, bad(path, err)
+		}
+	}
+	for _, o := range listen {
+		role, addr, ok := strings.Cut(o, "=")
+		if !ok {
+			return s, fault.Usage(fmt.Sprintf("--listen %s is not ROLE=ADDR:PORT", o), "write it like --listen dns=127.0.0.1:5353")
+		}
+		if all[role], err = address(role, addr); err != nil {
+			return s, fault.Usage("--listen "+o+": "+err.Error(), "write it like --listen dns=127.0.0.1:5353")
+		}
+	}
+	s.Listen = all
+	return s, nil
+}
+
+// address checks one listen address and fills in the loopback host of a port alone.
+func address(role, s string) (string, error) {
+	if !slices.Contains(roles(), role) {
+		return "", fmt.Errorf("there is no role %q that listens; the roles are %s", role, strings.Join(roles(), ", "))
+	}
+	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
+		return "127.0.0.1:" + s, nil
+	}
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", fmt.Errorf("%q is not ADDR:PORT", s)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q has no port from 0 to 65535", s)
+	}
+	return s, nil
+}
+
+// Bind gives the listen addresses of a role as the name server takes them. An empty host is every address of both
+// families.
+func (s *Settings) Bind(role string) ([]netip.AddrPort, error) {
+	host, portText, err := net.SplitHostPort(s.Listen[role])
+	if err != nil {
+		return nil, fault.Usage(fmt.Sprintf("%q is not ADDR:PORT", s.Listen[role]), "")
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, fault.Usage(fmt.Sprintf("%q is not a port", portText), "")
+	}
+	if host == "" {
+		return []netip.AddrPort{
+			netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)),
+			netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)),
+		}, nil
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil, fault.Usage(fmt.Sprintf("the %s role listens on addresses, and %q is none", role, host), "write an address such as 0.0.0.0, not a name")
+	}
+	return []netip.AddrPort{netip.AddrPortFrom(addr, uint16(port))}, nil
+}
+
+func bad(path string, err error) error {
+	e := fault.BadInput("SETTINGS", "the settings in "+path+" cannot be used", err.Error(), "")
+	e.Err = err
+	return e
+}

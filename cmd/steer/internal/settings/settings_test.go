@@ -1,0 +1,89 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"steerpoint/cmd/steer/internal/fault"
+)
+
+// Options beat the file, the file beats the defaults; without either everything is on loopback.
+// Covers: issue2 ports
+func TestLoad(t *testing.T) {
+	for _, tt := range []struct {
+		name, file string
+		listen     []string
+		want       map[string]string
+	}{
+		{"defaults", "", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "demo": ""}},
+		{"empty file", "# nothing\n", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "demo": ""}},
+		{"file", "listen: {dns: ':53'}\n", nil, map[string]string{"dns": ":53", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "demo": ""}},
+		{"options", "listen: {dns: ':53', api: '[::1]:80'}\n", []string{"dns=0.0.0.0:5353", "demo=9000"}, map[string]string{"dns": "0.0.0.0:5353", "api": "[::1]:80", "health": "127.0.0.1:7079", "demo": "127.0.0.1:9000"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if tt.file != "" {
+				if err := os.WriteFile(filepath.Join(dir, File), []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := Load(dir, tt.listen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, s.Listen); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// Every mistake in file or options is bad input and is named.
+func TestLoadErrors(t *testing.T) {
+	for _, tt := range []struct {
+		file, option, want string
+	}{
+		{"listne: {}\n", "", "line 1: field listne not found"},
+		{"listen: {dns: localhost}\n", "", `"localhost" is not ADDR:PORT`},
+		{"listen: {gateway: ':80'}\n", "", `no role "gateway"`},
+		{"listen: [\n", "", "yaml: line "},
+		{"", "dns", "--listen dns is not ROLE=ADDR:PORT"},
+		{"", "dns=:70000", "no port from 0 to 65535"},
+		{"", "smtp=:25", `no role "smtp"`},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, File), []byte(tt.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var options []string
+		if tt.option != "" {
+			options = []string{tt.option}
+		}
+		_, err := Load(dir, options)
+		if fault.Exit(err) != fault.ExitBadInput || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("file %q option %q: %v, want %q", tt.file, tt.option, err, tt.want)
+		}
+	}
+}
+
+// The name server takes addresses: an empty host is both families, a name is refused.
+func TestBind(t *testing.T) {
+	for listen, want := range map[string]string{":53": "[0.0.0.0:53 [::]:53]", "[::1]:5300": "[[::1]:5300]", "localhost:53": "", "1.2.3.4": ""} {
+		s := Settings{Listen: map[string]string{RoleDNS: listen}}
+		got, err := s.Bind(RoleDNS)
+		if want == "" {
+			if fault.Exit(err) != fault.ExitBadInput {
+				t.Errorf("Bind(%s): %v, want bad input", listen, err)
+			}
+			continue
+		}
+		if err != nil || fmt.Sprint(got) != want {
+			t.Errorf("Bind(%s) = %v, %v; want %s", listen, got, err, want)
+		}
+	}
+}

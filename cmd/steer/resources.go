@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/spec"
+)
+
+// kindOf is the name of a kind from what people type: any case, singular or plural.
+func kindOf(s string) (string, error) {
+	k, ok := spec.ParseKind(s)
+	if !ok {
+		return "", fault.BadInput("UNKNOWN_KIND", fmt.Sprintf("there is no kind %q", s), "", "the kinds are service, zone and override")
+	}
+	return string(k), nil
+}
+
+func (a *app) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KIND [NAME]",
+		Short: "Show resources, or one as it was written",
+		Example: "  steer get services\n" +
+			"  steer get service shop > shop.yaml",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := kindOf(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				rs, err := c.List(cmd.Context(), kind)
+				if err != nil {
+					return err
+				}
+				return a.show(rs, func(w io.Writer, p text.Painter) { render.Resources(w, p, a.now(), rs) })
+			}
+			r, err := c.Get(cmd.Context(), kind, args[1])
+			if err != nil {
+				return err
+			}
+			if a.output != "" {
+				return a.encode(r)
+			}
+			y, err := yamlOf(r.Document)
+			if err != nil {
+				return fmt.Errorf("document of %s %s: %w", kind, args[1], err)
+			}
+			_, err = a.out.Write(y)
+			return err
+		},
+	}
+}
+
+func (a *app) deleteCommand() *cobra.Command {
+	var revision int64
+	c := &cobra.Command{
+		Use:   "delete KIND NAME",
+		Short: "Delete a resource",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := kindOf(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if revision == 0 { // what is deleted is what is there now, and not what somebody writes meanwhile
+				r, err := c.Get(cmd.Context(), kind, args[1])
+				if err != nil {
+					return err
+				}
+				revision = r.Revision
+			}
+			if err := c.Delete(cmd.Context(), kind, args[1], revision); err != nil {
+				return err
+			}
+			done := map[string]any{"kind": kind, "name": args[1], "deleted": true}
+			return a.show(done, func(w io.Writer, _ text.Painter) {
+				fmt.Fprintf(w, "%s %s deleted\n", strings.ToLower(kind), args[1])
+			})
+		},
+	}
+	c.Flags().Int64Var(&revision, "revision", 0, "delete only this revision (0: whatever is there)")
+	return c
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema KIND",
+		Short: "Print the JSON Schema of a kind",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			kind, err := kindOf(args[0])
+			if err != nil {
+				return err
+			}
+			b := spec.Schema(spec.Kind(kind))
+			if a.output == "yaml" {
+				if b, err = yamlOf(b); err != nil {
+					return fmt.Errorf("schema of %s: %w", kind, err)
+				}
+			}
+			_, err = fmt.Fprintln(a.out, strings.TrimRight(string(b), "\n"))
+			return err
+		},
+	}
+}

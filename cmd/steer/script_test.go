@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"steer": main, "ask": ask})
+}
+
+// TestScripts runs the sessions of testdata/script with the real program. Each has a data folder of its own. Besides
+// the usual commands there are:
+//
+//	ready                        wait until the steer on the data folder answers; sets $DNS and $API to its addresses
+//	eventually WAIT RE CMD...    run CMD until its output (both streams) matches RE, for at most WAIT
+//	never WAIT RE CMD...         run CMD over and over for WAIT: its output must never match RE
+//	ask NAME TYPE [SUBNET]       a DNS query to $DNS; prints rcode, records, and the scope of the client-subnet option
+//	exitcode N CMD...            run CMD, which must end with exit code N
+//	breakedge EDGE[/ADDRESS]     break a demo edge
+//	terminate WORD               SIGTERM to the background process that has WORD among its arguments
+//	validjson                    the last output is one JSON value, or one a line
+//	freeport NAME...             sets each variable to a port that is free for UDP and TCP on 127.0.0.1
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		Setup:               setup,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"ready":      ready,
+			"eventually": eventually,
+			"never":      never,
+			"exitcode":   exitCode,
+			"breakedge":  breakEdge,
+			"terminate":  terminate,
+			"validjson":  validJSON,
+			"freeport":   freePort,
+		},
+	})
+}
+
+func setup(env *testscript.Env) error {
+	env.Setenv("STEER_DATA", filepath.Join(env.WorkDir, "data"))
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("NO_COLOR", "1")
+	scenarios, err := filepath.Abs(filepath.Join("..", "..", "steering", "steertest", "testdata", "scenarios"))
+	env.Setenv("SCENARIOS", scenarios)
+	// What every session of `steer up` gives: ports that are free, and little to say.
+	env.Setenv("PORTS", "--listen=dns=127.0.0.1:0")
+	return err
+}
+
+// startWait bounds the start of a process: an embedded store on a machine that builds at the same time.
+const startWait = 90 * time.Second
+
+// poll is the pause between two tries. A real process has no other way to say that it got somewhere.
+const poll = 50 * time.Millisecond
+
+// ready waits for the API and sets the bound addresses.
+func ready(ts *testscript.TestScript, _ bool, _ []string) {
+	var last string
+	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(poll) {
+		out, err := output(ts, "steer", "status", "-o", "json")
+		if err != nil {
+			last = out
+			continue
+		}
+		var s struct{ Listeners map[string]string }
+		ts.Check(json.Unmarshal([]byte(out), &s))
+		ts.Setenv("DNS", s.Listeners["dns"])
+		ts.Setenv("API", s.Listeners["api"])
+		return
+	}
+	ts.Fatalf("steer is not ready after %v:\n%s", startWait, last)
+}
+
+// output runs a program in the session's environment and gives both its streams.
+func output(ts *testscript.TestScript, name string, args ...string) (string, error) {
+	err := ts.Exec(name, args...)
+	return ts.ReadFile("stdout") + ts.ReadFile("stderr"), err
+}
+
+// timed splits the arguments of eventually and never.
+func timed(ts *testscript.TestScript, args []string) (time.Duration, *regexp.Regexp, []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: eventually|never WAIT RE COMMAND...")
+	}
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	return d, re, args[2:]
+}
+
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! eventually")
+	}
+	d, re, cmd := timed(ts, args)
+	var last string
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(poll) {
+		if last, _ = output(ts, cmd[0], cmd[1:]...); re.MatchString(last) { // an exit code is asserted by exec, not here
+			return
+		}
+	}
+	ts.Fatalf("after %v the output of %s still does not match %q:\n%s", d, strings.Join(cmd, " "), re, last)
+}
+
+func never(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! never")
+	}
+	d, re, cmd := timed(ts, args)
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(poll) {
+		if out, _ := output(ts, cmd[0], cmd[1:]...); re.MatchString(out) {
+			ts.Fatalf("the output of %s matches %q:\n%s", strings.Join(cmd, " "), re, out)
+		}
+	}
+}
+
+func exitCode(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exitcode N COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func breakEdge(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: breakedge EDGE[/ADDRESS]")
+	}
+	ts.Check(ts.Exec("steer", "demo", "break", args[0]))
+}
+
+func terminate(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: terminate WORD")
+	}
+	for _, c := range ts.BackgroundCmds() {
+		if slices.Contains(c.Args, args[0]) {
+			ts.Check(c.Process.Signal(syscall.SIGTERM))
+			return
+		}
+	}
+	ts.Fatalf("no background process has %q among its arguments", args[0])
+}
+
+func validJSON(ts *testscript.TestScript, _ bool, _ []string) {
+	out := ts.ReadFile("stdout")
+	d := json.NewDecoder(strings.NewReader(out))
+	n := 0
+	for d.More() {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			ts.Fatalf("value %d is not JSON: %v\n%s", n+1, err, out)
+		}
+		n++
+	}
+	if n == 0 {
+		ts.Fatalf("there is no output")
+	}
+}
+
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		for {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			ts.Check(err)
+			pc, udpErr := net.ListenPacket("udp", l.Addr().String())
+			ts.Check(l.Close())
+			if udpErr != nil {
+				continue
+			}
+			_, port, err := net.SplitHostPort(pc.LocalAddr().String())
+			ts.Check(err)
+			ts.Check(pc.Close())
+			ts.Setenv(name, port)
+			break
+		}
+	}
+}
+
+// TestScriptsSayWhatTheyCover keeps docs/cases.md complete: every session names what it proves.
+func TestScriptsSayWhatTheyCover(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sessions: %v", err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)^# Covers: \S`).Match(b) {
+			t.Errorf("%s has no line `# Covers: ...`", f)
+		}
+	}
+}

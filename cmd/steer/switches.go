@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
+)
+
+func (a *app) switchesCommand() *cobra.Command {
+	var since string
+	var q api.SwitchQuery
+	var limit int
+	c := &cobra.Command{
+		Use:   "switches",
+		Short: "Show the switch log, newest first: when, from, to, cause, detection and publication time",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if q.Since, err = text.ParseSince(a.now(), since); err != nil {
+				return fault.Usage("--since "+err.Error(), "")
+			}
+			if limit < 1 {
+				return fault.Usage("--limit must be at least 1", "")
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			list := []api.Switch{} // an empty log is [] in JSON, not null
+			for len(list) < limit {
+				q.Limit = min(limit-len(list), 100)
+				page, err := c.Switches(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				list = append(list, page.Switches...)
+				if q.Cursor = page.Next; q.Cursor == "" {
+					break
+				}
+			}
+			return a.show(list, func(w io.Writer, p text.Painter) { render.Switches(w, p, time.Now(), list) })
+		},
+	}
+	c.Flags().StringVar(&since, "since", "24h", "how far back: a duration, or a time")
+	c.Flags().StringVar(&q.Service, "service", "", "only this service")
+	c.Flags().IntVar(&limit, "limit", 1000, "at most so many entries")
+	return c
+}
