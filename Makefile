@@ -1,0 +1,184 @@
+# Steerpoint: what a newcomer needs is `make up` and `make test`. `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# The compiler that is shipped with: go.mod's 1.26 builds too, but its standard library has known vulnerabilities
+# that a network server reaches. The Go tool fetches this one by itself.
+export GOTOOLCHAIN := go1.27.3
+# What is shipped is built without cgo; only the race detector needs it.
+export CGO_ENABLED := 0
+# An operator's own settings must not leak into tests.
+unexport STEER_SERVER STEER_DATA STEER_LONG NO_COLOR
+
+TOOL    := go tool -modfile=tools/go.mod
+TESTSUM := bin/testsum
+# Packages whose tests link the embedded store take minutes to build under the race detector; make test runs them
+# without it, make test-long with it.
+STORE   := go.etcd.io/etcd/server
+# The vulnerability records, from the Go module pinned in tools/go.mod.
+VULNDB  := bin/vulndb
+FUZZ_SHORT := 10s
+FUZZ_LONG  := 60s
+
+STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
+
+.PHONY: help
+help: ## say what each target does
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-34s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------------------------------------------- use
+
+.PHONY: build
+build: ## build bin/steer
+	@mkdir -p bin
+	go build -trimpath -o bin/steer ./cmd/steer
+
+.PHONY: up
+up: build ## build, and run the demo on this machine (ends with Ctrl-C)
+	./bin/steer up --demo
+
+# --------------------------------------------------------------------------------------------------- check
+
+.PHONY: test
+test: ## the check a person waits for (10 minutes at most from nothing on two cores)
+test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
+      tests-pass-under-race timelines-agree tests-of-the-store-pass inputs-survive-short-fuzz \
+      no-known-vulnerability-is-reached no-code-is-dead
+	$(STEP)
+	@$(TESTSUM) total bin/checks/test/*.json
+
+.PHONY: test-long
+test-long: ## real constants, crash loops, long fuzz, race run of everything (30 minutes at most)
+test-long: start-test-long code-builds-with-the-oldest-go every-test-passes-under-race-with-real-constants \
+           ten-thousand-timelines-agree inputs-survive-long-fuzz
+	$(STEP)
+	@$(TESTSUM) total bin/checks/long/*.json
+
+.PHONY: start-test start-test-long
+start-test: $(TESTSUM)
+	@rm -rf bin/checks/test && mkdir -p bin/checks/test
+start-test-long: $(TESTSUM)
+	@rm -rf bin/checks/long && mkdir -p bin/checks/long
+
+.PHONY: code-is-formatted
+code-is-formatted: ## gofumpt has nothing to change
+	$(STEP)
+	@found="$$($(TOOL) gofumpt -l .)"; \
+	if [ -n "$$found" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$found"; exit 1; fi
+
+.PHONY: code-passes-vet
+code-passes-vet: ## go vet has no remark, on the product and on the tools
+	$(STEP)
+	@go vet ./...
+	@cd tools && go vet ./...
+
+.PHONY: layers-hold
+layers-hold: $(TESTSUM) ## imports, sizes, names, words and documents keep the rules of internal/archtest
+	$(STEP)
+	@$(TESTSUM) run -name $@ -record bin/checks/test/1-layers.json \
+		-only steerpoint/internal/archtest -- -count=1
+	@cd tools && ../$(TESTSUM) run -name tools -record ../bin/checks/test/2-tools.json -- -count=1
+
+.PHONY: code-passes-staticcheck
+code-passes-staticcheck: ## staticcheck has no remark
+	$(STEP)
+	@$(TOOL) staticcheck ./...
+	@cd tools && go tool staticcheck ./...
+
+# CGO_ENABLED=1 because the race detector needs it. A test may lean on no other test, so their order is shuffled; the
+# seed is printed with a failure.
+RACE  := CGO_ENABLED=1 $(TESTSUM) run
+FLAGS := -count=1 -shuffle=on
+# Thousands of random timelines through the pure core and its second implementation: there is nothing to race, and the
+# detector would make minutes of it. archtest runs by itself, first.
+TIMELINES := steerpoint/steering/steertest
+APART     := steerpoint/internal/archtest,$(TIMELINES)
+
+.PHONY: tests-pass-under-race
+tests-pass-under-race: $(TESTSUM) ## race-detected tests of every package that does not link the store
+	$(STEP)
+	@$(RACE) -name $@ -record bin/checks/test/3-race.json -not-linking $(STORE) \
+		-except $(APART) -- -race $(FLAGS) -timeout 8m
+
+.PHONY: timelines-agree
+timelines-agree: $(TESTSUM) ## scenarios, and random timelines that a second, dumb implementation must agree with
+	$(STEP)
+	@$(TESTSUM) run -name $@ -record bin/checks/test/6-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 8m
+
+.PHONY: tests-of-the-store-pass
+tests-of-the-store-pass: $(TESTSUM) ## tests and script sessions of the packages that link the store
+	$(STEP)
+	@$(TESTSUM) run -name $@ -record bin/checks/test/4-store.json -linking $(STORE) -- \
+		$(FLAGS) -timeout 8m
+
+.PHONY: inputs-survive-short-fuzz
+inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for ten seconds
+	$(STEP)
+	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
+
+.PHONY: no-known-vulnerability-is-reached
+no-known-vulnerability-is-reached: $(VULNDB) ## govulncheck, with the pinned records and no network
+	$(STEP)
+	@$(TOOL) govulncheck -db "file://$(CURDIR)/$(VULNDB)" ./...
+
+.PHONY: no-code-is-dead
+no-code-is-dead: ## every function of the product is reached from steer, or listed with a reason
+	$(STEP)
+	@tools/deadcode.sh
+
+.PHONY: code-builds-with-the-oldest-go
+code-builds-with-the-oldest-go: ## the Go release that go.mod promises builds it too
+	$(STEP)
+	@GOTOOLCHAIN=go1.26.8 go build ./...
+
+.PHONY: every-test-passes-under-race-with-real-constants
+every-test-passes-under-race-with-real-constants: $(TESTSUM) ## all tests with STEER_LONG=1 under the race detector
+	$(STEP)
+	@STEER_LONG=1 $(RACE) -name $@ -record bin/checks/long/1-race.json \
+		-except $(APART) -- -race $(FLAGS) -timeout 20m
+
+.PHONY: ten-thousand-timelines-agree
+ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
+	$(STEP)
+	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/3-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 20m
+
+.PHONY: inputs-survive-long-fuzz
+inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for a minute
+	$(STEP)
+	@$(TESTSUM) fuzz -name $@ -record bin/checks/long/2-fuzz.json -time $(FUZZ_LONG)
+
+# ---------------------------------------------------------------------------------------------- make things
+
+.PHONY: bench
+bench: ## measure; writes bench/results/*.json and the table in bench/results/README.md
+	@mkdir -p bin
+	@cd tools && go build -o ../bin/benchtab ./benchtab
+	@bin/benchtab -bars bench/bars.tsv -out bench/results
+
+.PHONY: geo-table
+geo-table: ## rebuild the built-in country table from its public-domain source
+	go generate ./geo
+
+.PHONY: cases
+cases: ## rebuild docs/cases.md from the tests' own Covers lines
+	go test ./internal/archtest -run '^TestCasesPageIsCurrent$$' -count=1 -update
+
+.PHONY: fmt
+fmt: ## format the code
+	$(TOOL) gofumpt -w .
+
+.PHONY: clean
+clean: ## remove what make built
+	rm -rf bin
+
+.PHONY: FORCE
+$(TESTSUM): FORCE
+	@mkdir -p bin
+	@cd tools && go build -o ../$(TESTSUM) ./testsum
+
+$(VULNDB): tools/go.mod tools/vulnindex/main.go
+	@records="$$(cd tools && go mod download -json golang.org/x/vulndb | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p')"; \
+	rm -rf $@ && mkdir -p bin && cd tools && go run ./vulnindex -records "$$records/data/osv" -out ../$@

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// target is one fuzz target, in a test binary built for fuzzing.
+type target struct {
+	pkg, dir, name, binary string
+}
+
+// result is what a target's run came to.
+type result struct {
+	target
+	err  error
+	text string
+}
+
+// fuzzPlan says what to fuzz, and for how long.
+type fuzzPlan struct {
+	name, record string
+	each         time.Duration
+	jobs         int
+	notLinking   string // packages whose tests link one with this prefix are left out; "": none is
+}
+
+// runFuzz builds every package that has fuzz targets once, instrumented, and runs each target for the time given.
+// Each target runs on one worker and jobs of them side by side: on two cores that is faster than one at a time.
+func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
+	c := counts{Name: plan.name}
+	start := time.Now()
+	scratch, err := os.MkdirTemp("", "steer-fuzz-")
+	if err != nil {
+		return fmt.Errorf("fuzz: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	targets, broken, err := buildTargets(ctx, out, scratch, plan.notLinking)
+	if err != nil {
+		return err
+	}
+	c.Failed += broken
+
+	work, results := make(chan target), make(chan result)
+	var wg sync.WaitGroup
+	for range plan.jobs {
+		wg.Go(func() {
+			for t := range work {
+				text, err := t.run(ctx, plan.each, filepath.Join(scratch, "corpus"))
+				results <- result{t, err, text}
+			}
+		})
+	}
+	go func() {
+		for _, t := range targets {
+			work <- t
+		}
+		close(work)
+		wg.Wait()
+		close(results)
+	}()
+	for r := range results {
+		if r.err != nil {
+			c.Failed++
+			fmt.Fprintf(out, "FAIL: %s %s: %v\n%s", r.pkg, r.name, r.err, indent(r.text))
+			continue
+		}
+		c.Passed++
+		fmt.Fprintf(out, "fuzzed %s %s: %s\n", r.pkg, r.name, lastProgress(r.text))
+	}
+	c.Took = time.Since(start)
+	return c.finish(out, plan.record)
+}
+
+// buildTargets builds the fuzz binaries; broken counts the packages that did not build.
+func buildTargets(ctx context.Context, out io.Writer, scratch, notLinking string) (targets []target, broken int, err error) {
+	packages, err := testPackages(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, p := range packages {
+		if len(p.fuzz) == 0 {
+			continue
+		}
+		if notLinking != "" && p.links(notLinking) {
+			fmt.Fprintf(out, "not fuzzed here: %s links %s\n", p.path, notLinking)
+			continue
+		}
+		binary := filepath.Join(scratch, fmt.Sprintf("%d.test", i))
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz=.", "-o", binary, p.path)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			broken++
+			fmt.Fprintf(out, "FAIL: %s does not build for fuzzing: %v\n%s", p.path, err, indent(string(text)))
+			continue
+		}
+		for _, name := range p.fuzz {
+			targets = append(targets, target{p.path, p.dir, name, binary})
+		}
+	}
+	return targets, broken, nil
+}
+
+// run fuzzes one target. New inputs of the run go to a scratch corpus; a failing input is written to the package's
+// testdata/fuzz, where go test finds it again.
+func (t target) run(ctx context.Context, each time.Duration, corpus string) (string, error) {
+	cmd := exec.CommandContext(
+		ctx, t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+each.String(),
+		"-test.fuzzminimizetime=5s", "-test.parallel=1", "-test.timeout="+(each+5*time.Minute).String(),
+		"-test.fuzzcachedir="+filepath.Join(corpus, t.pkg),
+	)
+	cmd.Dir = t.dir
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// lastProgress is the fuzzer's last word on how far it came.
+func lastProgress(text string) string {
+	last := "no progress line"
+	for l := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), "fuzz: elapsed: "); ok {
+			last = rest
+		}
+	}
+	return last
+}

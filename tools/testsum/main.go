@@ -1,0 +1,92 @@
+// Command testsum runs go test for make and CI and says in a few lines what a person needs: one line a package,
+// every failing test's output in full, and how many tests passed, failed and were skipped, with the reasons.
+//
+// A run that executed no test is a failure: a green light over nothing is worse than a red one.
+//
+//	testsum run -name N [-record FILE] [SELECTION] -- ARGS...
+//	        go test -json ARGS on every package with tests that SELECTION does not leave out, read and counted;
+//	        SELECTION is any of -linking PREFIX, -not-linking PREFIX, -only PACKAGE, -except PACKAGE,...
+//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX]
+//	        every fuzz target of the module, found by itself
+//	testsum total FILE...
+//	        the counts of recorded runs, added up
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// errRed says that the report already printed says what is wrong.
+var errRed = errors.New("not all green")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := dispatch(ctx, os.Args[1:], os.Stdout)
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, errRed):
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "testsum:", err)
+		os.Exit(2)
+	}
+}
+
+func dispatch(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("which of run, fuzz, total?")
+	}
+	command, args := args[0], args[1:]
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	switch command {
+	case "run":
+		name, record := flags.String("name", "tests", "what the run is called"), flags.String("record", "", "`file` for the counts")
+		linking := flags.String("linking", "", "only packages whose tests link a package with this `prefix`")
+		notLinking := flags.String("not-linking", "", "only packages whose tests link none with this `prefix`")
+		except := flags.String("except", "", "leave out these `packages`, divided by commas")
+		only := flags.String("only", "", "this `package` alone")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		all, err := testPackages(ctx)
+		if err != nil {
+			return err
+		}
+		args := flags.Args()
+		for _, p := range all {
+			if !slices.Contains(strings.Split(*except, ","), p.path) && (*only == "" || p.path == *only) &&
+				(*linking == "" || p.links(*linking)) && (*notLinking == "" || !p.links(*notLinking)) {
+				args = append(args, p.path)
+			}
+		}
+		if len(args) == flags.NArg() {
+			return fmt.Errorf("%s: no package to test", *name)
+		}
+		return runTests(ctx, out, *name, *record, args)
+	case "fuzz":
+		name, record := flags.String("name", "fuzz", "what the run is called"), flags.String("record", "", "`file` for the counts")
+		each, jobs := flags.Duration("time", 0, "how long each target runs"), flags.Int("jobs", 2, "targets at a time")
+		notLinking := flags.String("not-linking", "", "leave out packages whose tests link one with this `prefix`")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		if *each <= 0 || *jobs <= 0 {
+			return errors.New("fuzz: -time and -jobs must be positive")
+		}
+		return runFuzz(ctx, out, fuzzPlan{name: *name, record: *record, each: *each, jobs: *jobs, notLinking: *notLinking})
+	case "total":
+		return total(out, args)
+	default:
+		return fmt.Errorf("no command %q: run, fuzz or total", strings.TrimSpace(command))
+	}
+}

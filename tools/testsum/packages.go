@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// testPackage is a package of this module that has test files.
+type testPackage struct {
+	path string
+	dir  string
+	deps []string // everything its test binary links
+	fuzz []string // names of its fuzz targets
+}
+
+func (p *testPackage) links(prefix string) bool {
+	return slices.ContainsFunc(p.deps, func(d string) bool { return strings.HasPrefix(d, prefix) })
+}
+
+// listed is what is read of go list -json.
+type listed struct {
+	ImportPath   string
+	ForTest      string
+	Dir          string
+	Deps         []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+}
+
+// testPackages lists the packages with tests, in go list's order.
+func testPackages(ctx context.Context) ([]*testPackage, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-test", "-json=ImportPath,ForTest,Dir,Deps,TestGoFiles,XTestGoFiles", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	data, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	byPath := map[string]*testPackage{}
+	var order []*testPackage
+	for dec := json.NewDecoder(bytes.NewReader(data)); ; {
+		var l listed
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("go list output: %w", err)
+		}
+		// The test binary of package p is listed as "p.test"; its dependencies are what the tests link.
+		if base, ok := strings.CutSuffix(l.ImportPath, ".test"); ok {
+			if p := byPath[base]; p != nil {
+				p.deps = l.Deps
+			}
+			continue
+		}
+		if l.ForTest != "" || len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
+			continue
+		}
+		p := &testPackage{path: l.ImportPath, dir: l.Dir}
+		for _, f := range slices.Concat(l.TestGoFiles, l.XTestGoFiles) {
+			names, err := fuzzTargets(filepath.Join(l.Dir, f))
+			if err != nil {
+				return nil, err
+			}
+			p.fuzz = append(p.fuzz, names...)
+		}
+		byPath[p.path] = p
+		order = append(order, p)
+	}
+	return order, nil
+}
+
+// fuzzTargets lists the functions FuzzX(f *testing.F) of a test file.
+func fuzzTargets(file string) ([]string, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("test file: %w", err)
+	}
+	var names []string
+	for _, d := range parsed.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") && fn.Type.Params.NumFields() == 1 {
+			names = append(names, fn.Name.Name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// read runs a stream of go test -json lines through a reader.
+func read(t *testing.T, lines ...string) (*reader, string) {
+	t.Helper()
+	var out strings.Builder
+	r := newReader(&out, "run")
+	if err := r.read(strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	return r, out.String()
+}
+
+func TestReaderCountsAndQuotes(t *testing.T) {
+	r, out := read(
+		t,
+		`{"Action":"run","Package":"m/a","Test":"TestGood"}`,
+		`{"Action":"pass","Package":"m/a","Test":"TestGood"}`,
+		`{"Action":"output","Package":"m/a","Test":"TestBad","Output":"    a_test.go:3: want 1, have 2\n"}`,
+		`{"Action":"fail","Package":"m/a","Test":"TestBad"}`,
+		`{"Action":"output","Package":"m/a","Test":"TestLater","Output":"=== RUN   TestLater\n"}`,
+		`{"Action":"output","Package":"m/a","Test":"TestLater","Output":"    a_test.go:9: needs a network namespace\n"}`,
+		`{"Action":"output","Package":"m/a","Test":"TestLater","Output":"--- SKIP: TestLater (0.00s)\n"}`,
+		`{"Action":"skip","Package":"m/a","Test":"TestLater"}`,
+		`{"Action":"output","Package":"m/a","Output":"FAIL\tm/a\t0.01s\n"}`,
+		`{"Action":"fail","Package":"m/a"}`,
+		`{"Action":"output","Package":"m/b","Output":"ok  \tm/b\t0.02s\n"}`,
+		`{"Action":"pass","Package":"m/b"}`,
+	)
+	if got, want := r.counts.line(), "1 passed, 1 failed, 1 skipped"; got != want {
+		t.Errorf("counts: have %q, want %q", got, want)
+	}
+	if got, want := r.counts.Skips[0].Reason, "a_test.go:9: needs a network namespace"; got != want {
+		t.Errorf("reason: have %q, want %q", got, want)
+	}
+	for _, want := range []string{"FAIL: m/a TestBad\n", "want 1, have 2", "FAIL\tm/a", "ok  \tm/b\t0.02s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("report lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestPackageThatDoesNotBuildIsOneFailure(t *testing.T) {
+	r, out := read(
+		t,
+		`{"ImportPath":"m/a [m/a.test]","Action":"build-output","Output":"./a.go:3:1: undefined: x\n"}`,
+		`{"ImportPath":"m/a [m/a.test]","Action":"build-fail"}`,
+		`{"Action":"output","Package":"m/a","Output":"FAIL\tm/a [build failed]\n"}`,
+		`{"Action":"fail","Package":"m/a","FailedBuild":"m/a [m/a.test]"}`,
+	)
+	if r.counts.Failed != 1 || !strings.Contains(out, "undefined: x") {
+		t.Errorf("have %d failures and report:\n%s", r.counts.Failed, out)
+	}
+}
+
+func TestPanicOfATestThatNeverEndsIsShown(t *testing.T) {
+	r, out := read(
+		t,
+		`{"Action":"output","Package":"m/a","Test":"TestHangs","Output":"panic: test timed out\n"}`,
+		`{"Action":"output","Package":"m/a","Output":"FAIL\tm/a\t480s\n"}`,
+		`{"Action":"fail","Package":"m/a"}`,
+	)
+	if r.counts.Failed != 1 || !strings.Contains(out, "TestHangs did not end\n    panic: test timed out") {
+		t.Errorf("have %d failures and report:\n%s", r.counts.Failed, out)
+	}
+}
+
+func TestTotalIsRedWhenNothingRanOrSomethingFailed(t *testing.T) {
+	tests := []struct {
+		name     string
+		runs     []counts
+		wantLine string
+		wantErr  error
+	}{
+		{"green", []counts{{Passed: 2}, {Passed: 3, Skipped: 1}}, "5 passed, 0 failed, 1 skipped\n", nil},
+		{"one failed", []counts{{Passed: 2}, {Failed: 1}}, "2 passed, 1 failed, 0 skipped\n", errRed},
+		{"nothing ran", []counts{{Skipped: 4}}, "0 passed, 0 failed, 4 skipped\n", errRed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var files []string
+			for i, c := range tt.runs {
+				f := filepath.Join(t.TempDir(), string(rune('a'+i))+".json")
+				var quiet strings.Builder
+				_ = c.finish(&quiet, f) // its colour is that of the total, tested below
+				files = append(files, f)
+			}
+			var out strings.Builder
+			if err := total(&out, files); err != tt.wantErr {
+				t.Errorf("error: have %v, want %v", err, tt.wantErr)
+			}
+			if !strings.Contains(out.String(), tt.wantLine) {
+				t.Errorf("no line %q in:\n%s", tt.wantLine, out.String())
+			}
+		})
+	}
+}
+
+func TestFuzzTargetsAreFound(t *testing.T) {
+	f := filepath.Join(t.TempDir(), "x_test.go")
+	src := "package x\nimport \"testing\"\nfunc FuzzOne(f *testing.F) {}\nfunc TestOne(t *testing.T) {}\nfunc (s S) FuzzNo(f *testing.F) {}\n"
+	if err := os.WriteFile(f, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := fuzzTargets(f)
+	if err != nil || len(got) != 1 || got[0] != "FuzzOne" {
+		t.Errorf("have %v, %v; want [FuzzOne]", got, err)
+	}
+}
