@@ -43,6 +43,7 @@ func (r *rig) raw(method, path, contentType, body string, header ...string) (int
 
 // TestBadRequestsAreProblems proves that whatever is sent, the answer is a problem document with a stable code and
 // never a 5xx.
+// Covers: issue2 bad input, issue2 codes
 func TestBadRequestsAreProblems(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
@@ -122,6 +123,7 @@ func TestBodyLimits(t *testing.T) {
 }
 
 // TestAccess proves which endpoints need the token.
+// Covers: issue2 tokens
 func TestAccess(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	base := "http://" + r.Addr().String()

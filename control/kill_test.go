@@ -88,7 +88,7 @@ type acked struct {
 
 // TestKill kills a process while it writes, again and again: the next one finds everything that was acknowledged and
 // decides on from the last published decision. STEER_LONG=1 makes it 200 times.
-// Covers: issue2 kill9, control kill9
+// Covers: issue2 kill9
 func TestKill(t *testing.T) {
 	rounds := 5
 	if os.Getenv("STEER_LONG") != "" {

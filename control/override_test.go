@@ -12,6 +12,7 @@ import (
 )
 
 // TestForceFreezeDrain proves what each override does, what it says it does, that it is audited, and that it is undone.
+// Covers: issue2 overrides
 func TestForceFreezeDrain(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
@@ -60,6 +61,7 @@ func TestForceFreezeDrain(t *testing.T) {
 
 // TestOverridesEndByThemselves proves that force, freeze and drain end when their time is over, and that what a
 // request wrote is then taken away.
+// Covers: issue2 overrides
 func TestOverridesEndByThemselves(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
@@ -131,6 +133,7 @@ func TestRepeatedApplyWritesNothing(t *testing.T) {
 }
 
 // TestMassSwitchNamesWhatIsShared proves that one alarm names what many switched rules have in common.
+// Covers: decisions 4
 func TestMassSwitchNamesWhatIsShared(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	texts := []string{zoneYAML}

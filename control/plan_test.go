@@ -8,6 +8,7 @@ import (
 )
 
 // TestPlan proves that a plan shows changes and new answers, changes nothing, and shows nothing after the apply.
+// Covers: issue2 plan
 func TestPlan(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
@@ -48,6 +49,7 @@ func TestPlan(t *testing.T) {
 
 // TestBadFilesChangeNothing proves that every mistake is named with file and line, and that good files beside bad
 // ones are not written.
+// Covers: issue2 apply, issue2 bad input
 func TestBadFilesChangeNothing(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	bad := strings.Replace(strings.Replace(shopYAML, "mode: failover", "mode: fastest", 1), "edges: [west]", "edges: [nord]", 1)

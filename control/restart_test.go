@@ -35,7 +35,7 @@ func sameRule(t *testing.T, what string, before, after api.RuleStatus, learnt bo
 
 // TestRestartRightAfterASwitch proves that a restart one second after a switch keeps decision, lock, verdicts and
 // counts, moves nothing and answers as before; also when the snapshot on disk is missing or damaged, as after a kill.
-// Covers: field 12, issue2 restart
+// Covers: field 12, issue2 restart, issue2 state files
 func TestRestartRightAfterASwitch(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{
 		"clean":            func(string) error { return nil },
@@ -79,7 +79,7 @@ func TestRestartRightAfterASwitch(t *testing.T) {
 
 // TestRestartWithAWrongWallClock proves that a wall clock that was set by an hour, while the process runs and between
 // two processes of one boot, moves no decision and shortens no lock or override.
-// Covers: control clock-step
+// Covers: issue2 clock step
 func TestRestartWithAWrongWallClock(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
@@ -118,6 +118,7 @@ func TestRestartWithAWrongWallClock(t *testing.T) {
 }
 
 // TestOverridesOutliveRestarts proves that force, freeze and drain hold on after a restart.
+// Covers: issue2 restart, issue2 overrides
 func TestOverridesOutliveRestarts(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, dir, nil)

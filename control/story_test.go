@@ -9,7 +9,7 @@ import (
 
 // TestFromFileToSwitch is the whole story: files applied, an edge fails, the answer moves, the log says why and when it
 // was published, the edge returns after its cool-down.
-// Covers: A1, A5, A7, A8, A12, B8, field 29
+// Covers: A1, A5, A7, A8, A12, B8, E4, decisions 4, field 29
 func TestFromFileToSwitch(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	p := r.apply(zoneYAML, shopYAML)
@@ -54,6 +54,7 @@ func TestFromFileToSwitch(t *testing.T) {
 }
 
 // TestLosingOneOfTwoAddresses proves that an edge with two addresses loses one from answers without a switch.
+// Covers: issue2 one address
 func TestLosingOneOfTwoAddresses(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)

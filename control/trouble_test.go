@@ -42,7 +42,7 @@ func (r *rig) alarmed(code string) bool {
 
 // TestStoreRefuses proves that with a store that takes no writes nothing uncommitted is published, name servers keep
 // the last answers, the operator is told, and everything follows in order once the store is back.
-// Covers: field 33, control disk-full
+// Covers: field 33, issue2 disk full
 func TestStoreRefuses(t *testing.T) {
 	var s refusing
 	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) {
@@ -78,6 +78,7 @@ func TestStoreRefuses(t *testing.T) {
 }
 
 // TestPublisherRefuses proves that a map that is not taken is an alarm and is tried again, with its switches.
+// Covers: field 33
 func TestPublisherRefuses(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
@@ -93,7 +94,7 @@ func TestPublisherRefuses(t *testing.T) {
 
 // TestDiskFull proves on a really full disk that the process lives on, answers stay, writes are refused by name, and
 // that nothing acknowledged is lost for the process that starts when there is room again.
-// Covers: control disk-full
+// Covers: issue2 disk full
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
@@ -159,6 +160,7 @@ func fill(t *testing.T, path string) {
 }
 
 // TestReadOnlyFolder proves that a folder that cannot be written is refused by name, and nothing is left behind.
+// Covers: issue2 data folder
 func TestReadOnlyFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {

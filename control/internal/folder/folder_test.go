@@ -33,6 +33,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 }
 
 // TestFormats proves that a newer or damaged format file is refused and stays as it is.
+// Covers: issue2 state files
 func TestFormats(t *testing.T) {
 	for name, content := range map[string]string{"newer": "steerpoint data-folder v2 0 sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n", "torn": "stee"} {
 		dir := t.TempDir()
@@ -50,6 +51,7 @@ func TestFormats(t *testing.T) {
 }
 
 // TestToken proves that the token is made once, private, and that a loose or torn one is refused.
+// Covers: issue2 tokens
 func TestToken(t *testing.T) {
 	dir := t.TempDir()
 	d, err := Open(dir)

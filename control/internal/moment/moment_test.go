@@ -16,6 +16,7 @@ func (m *machine) read() Moment { return Moment{Wall: m.wall, BootTime: m.boot} 
 func (m *machine) pass(d time.Duration) { m.wall, m.boot = m.wall.Add(d), m.boot+d }
 
 // TestWallClockStepsChangeNothing proves that instants and the times shown do not follow a wall clock that is set.
+// Covers: issue2 clock step
 func TestWallClockStepsChangeNothing(t *testing.T) {
 	m := &machine{wall: time.Unix(1_000_000, 0), boot: time.Minute}
 	c := NewClock("a", m.read, nil)
@@ -37,6 +38,7 @@ func TestWallClockStepsChangeNothing(t *testing.T) {
 
 // TestRestartGoesOn proves the gap between two processes: exact within a boot, by the wall clock across boots, never
 // negative.
+// Covers: issue2 clock step
 func TestRestartGoesOn(t *testing.T) {
 	for _, c := range []struct {
 		name string

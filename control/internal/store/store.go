@@ -55,7 +55,7 @@ const (
 type Config struct {
 	Dir     string        // folder of the store, made if absent
 	Quota   int64         // bytes; 0: 2 GiB
-	Timeout time.Duration // of one operation; 0: 5 s
+	Timeout time.Duration // of one operation; 0: 10 s
 }
 
 // Store is an open store. Methods may run at the same time.
@@ -80,7 +80,7 @@ type Store struct {
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	s := &Store{log: log, timeout: cfg.Timeout, quota: cfg.Quota, failed: make(chan struct{})}
 	if s.timeout == 0 {
-		s.timeout = 5 * time.Second
+		s.timeout = 10 * time.Second
 	}
 	if s.quota == 0 {
 		s.quota = 2 << 30

@@ -236,6 +236,7 @@ func TestSwitchPages(t *testing.T) {
 }
 
 // TestDamagedStoreIsNamed proves that missing and torn files give an error naming the file, and change nothing.
+// Covers: issue2 state files
 func TestDamagedStoreIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(t *testing.T, member string)
@@ -288,6 +289,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 
 // TestFullStoreComesBack proves that a store at its quota refuses writes by name, reads on, and writes again once it
 // is relieved or restarted, since its history is what took the room.
+// Covers: issue2 disk full
 func TestFullStoreComesBack(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Dir: dir, Quota: 8 << 20, Timeout: 30 * time.Second}
