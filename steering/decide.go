@@ -16,10 +16,15 @@ func (r *Rule) decide(now Instant) {
 	r.held = ""
 	r.endOverrides(now)
 	r.syncList(now)
-	if len(r.list) == 0 {
+	r.arrange(now)
+	if len(r.list) == 0 { // an operator disabled every edge: what was answered stays, but for a force
+		if r.force.on {
+			r.begun(now)
+			r.holdForce(now)
+		}
 		return
 	}
-	r.arrange(now)
+	seq := r.seq
 	if !r.decided {
 		r.initial(now)
 	}
@@ -37,6 +42,9 @@ func (r *Rule) decide(now Instant) {
 	case ModeWeighted:
 		r.decideWeighted(now)
 	}
+	if r.seq != seq {
+		r.startDwell(now)
+	}
 }
 
 // returnToList takes an edge of the rule when a force that has ended had named one that is not.
@@ -44,6 +52,7 @@ func (r *Rule) returnToList(now Instant) {
 	const what = "the forced edge is not in the rule"
 	outside := func(name string) bool { return !slices.Contains(r.list, name) }
 	switch {
+	case r.mode == ModeFixed: // returns by its own rule
 	case r.mode == ModeWeighted && slices.ContainsFunc(r.set, outside):
 		r.filterSet(now, CauseConfig, what)
 	case r.mode != ModeWeighted && outside(r.current):
@@ -85,8 +94,15 @@ func (r *Rule) endOverrides(now Instant) {
 	}
 }
 
+// begun marks the time of the first decision.
+func (r *Rule) begun(now Instant) {
+	if !r.decided {
+		r.decided, r.firstAt = true, now
+	}
+}
+
 func (r *Rule) initial(now Instant) {
-	r.decided, r.firstAt = true, now
+	r.begun(now)
 	m := move{cause: CauseInitial}
 	switch r.mode {
 	case ModeFixed:
@@ -139,7 +155,7 @@ func (r *Rule) holdForce(now Instant) {
 
 // syncList puts the list that config and schedule ask for in place, and moves when that changes what the rule answers.
 func (r *Rule) syncList(now Instant) {
-	if !r.configured && (r.scheduleNext == 0 || now < r.scheduleNext) {
+	if !r.configured && !r.scheduleDue && (r.scheduleNext == 0 || now < r.scheduleNext) {
 		return
 	}
 	list, boundary := r.wanted(now)
@@ -147,27 +163,31 @@ func (r *Rule) syncList(now Instant) {
 	if r.configured {
 		cause = CauseConfig
 	}
-	r.scheduleNext = boundary
+	r.scheduleNext, r.scheduleDue = boundary, false
 	if r.mode == r.cfg.Mode && slices.Equal(list, r.list) {
 		r.configured = false
 		return
 	}
 	if cause == CauseSchedule && r.freeze.on {
-		r.scheduleNext = max(now, 1) // tested again at every evaluation until the freeze ends
+		r.scheduleDue = true // until the freeze ends
 		r.held = fmt.Sprintf("the schedule would put [%s] in place of [%s]", strings.Join(list, ", "), strings.Join(r.list, ", "))
 		return
 	}
 	oldOrder, oldMode := r.appendOrderNames(r.list), r.mode
 	r.list, r.mode, r.configured = list, r.cfg.Mode, false
-	if !r.decided || len(list) == 0 {
+	if !r.decided {
 		return
 	}
 	r.convertMode(oldMode)
-	if r.force.on {
+	if r.force.on || len(list) == 0 {
 		return
 	}
 	r.arrange(now)
+	seq := r.seq
 	r.moveForList(now, cause, oldOrder)
+	if r.seq == seq && oldMode == ModeWeighted && r.name() != r.answered { // a set became one edge: visitors are answered otherwise
+		r.apply(now, move{to: r.current, set: r.set, fallback: r.fallback, cause: cause, reason: "the rule's mode changed"})
+	}
 }
 
 // convertMode carries the current edge over between a set and a single edge.
@@ -261,6 +281,7 @@ func (r *Rule) filterSet(now Instant, cause Cause, what string) {
 		return
 	}
 	r.set, r.current = keep, keep[0]
+	r.answered = r.name()
 }
 
 func sameMembers(a, b []string) bool {
@@ -314,9 +335,14 @@ func (r *Rule) tiedSinceStart(now Instant, cur int) bool {
 		return false
 	}
 	ups, downs := 0, 0
-	for j := range e.addresses {
-		v := r.votes(&e.addresses[j])
-		ups, downs = ups+v.Ups, downs+v.Downs
+	for p, suspended := range r.suspended {
+		switch seen := e.seenBy(p); {
+		case suspended:
+		case seen == health.Up:
+			ups++
+		case seen == health.Down:
+			downs++
+		}
 	}
 	return downs > 0 && downs >= ups
 }
@@ -387,21 +413,43 @@ func (r *Rule) returnEarlier(now Instant, cur int) {
 }
 
 func (r *Rule) moveFaster(now Instant, cur int, outForAvailability bool) {
-	to := selection.Challenger(r.table, r.in, cur)
-	c := &r.table[cur]
-	faster := to != selection.None && r.in[cur] && selection.Faster(r.table[to].Score4, c.Score4)
-	safer := to != selection.None && outForAvailability
-	r.better.Hold(now, faster || safer)
+	to, better := r.betterThan(cur, outForAvailability)
+	r.better.Hold(now, better)
 	if !r.better.Reached(now, r.dwell()) || now < r.lockEnd() {
 		return
 	}
 	m := move{to: r.nameAt(to), cause: CauseFaster}
-	if safer {
+	if outForAvailability {
 		m.cause = CauseAvailability
 	}
 	m.evidence = m.to
 	m.explain = func() string { return r.betterReason(m, to, cur) }
 	r.propose(now, m)
+}
+
+// betterThan gives the challenger of the current edge and whether it is better now.
+func (r *Rule) betterThan(cur int, outForAvailability bool) (to int, better bool) {
+	to = selection.Challenger(r.table, r.in, cur)
+	if to == selection.None {
+		return to, false
+	}
+	return to, outForAvailability || r.in[cur] && selection.Faster(r.table[to].Score4, r.table[cur].Score4)
+}
+
+// startDwell runs the dwell clock of the edge just switched to from the switch itself, not from whatever evaluation
+// comes next.
+func (r *Rule) startDwell(now Instant) {
+	if r.mode != ModeQuality || r.fallback != "" {
+		return
+	}
+	r.arrange(now)
+	cur := r.rowOf(r.current)
+	if cur == selection.None || r.table[cur].Down {
+		return
+	}
+	out := selection.Round(r.table, r.in, cur)
+	_, better := r.betterThan(cur, out)
+	r.better.Hold(now, better)
 }
 
 // answerAllDown enters and leaves a fallback, and reports whether one is in force.

@@ -62,26 +62,34 @@ func (r *Rule) suspend(now Instant) {
 	}
 }
 
-// view is what point p sees of the rule's edges: up when any address is, down when all are.
+// view is what point p sees of the rule's edges.
 func (r *Rule) view(p int) (v quorum.View) {
 	for e := range r.edges {
-		ups, downs := 0, 0
-		for a := range r.edges[e].addresses {
-			switch r.edges[e].addresses[a].points[p].health.State {
-			case health.Up:
-				ups++
-			case health.Down:
-				downs++
-			}
-		}
-		switch {
-		case ups > 0:
+		switch r.edges[e].seenBy(p) {
+		case health.Up:
 			v.Ups++
-		case downs == len(r.edges[e].addresses):
+		case health.Down:
 			v.Downs++
 		}
 	}
 	return v
+}
+
+// seenBy is what point p sees of the edge: up when any address is, down when all are.
+func (e *edgeState) seenBy(p int) health.State {
+	downs := 0
+	for a := range e.addresses {
+		switch e.addresses[a].points[p].health.State {
+		case health.Up:
+			return health.Up
+		case health.Down:
+			downs++
+		}
+	}
+	if downs == len(e.addresses) {
+		return health.Down
+	}
+	return health.Unknown
 }
 
 // judge updates the verdicts of every address and edge, and the cool-down clocks.
@@ -197,7 +205,7 @@ func (r *Rule) updateT0() {
 	for _, name := range r.set {
 		e := r.edge(name)
 		if e == nil {
-			continue
+			return
 		}
 		at, ok := r.firstFailure(e)
 		if !ok {

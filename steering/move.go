@@ -59,7 +59,7 @@ func (r *Rule) apply(now Instant, m move) {
 	if m.explain != nil {
 		m.reason = m.explain()
 	}
-	ev := Event{Kind: EventDecision, At: now, From: r.name(), Cause: m.cause, Reason: m.reason}
+	ev := Event{Kind: EventDecision, At: now, From: r.answered, Cause: m.cause, Reason: m.reason}
 	if e := r.edge(m.evidence); e != nil {
 		ev.Votes = r.voteList(e)
 		if (m.cause == CauseDown || m.cause == CauseSlow || m.cause == CauseFallback) && r.t0Set {
@@ -73,12 +73,11 @@ func (r *Rule) apply(now Instant, m move) {
 	r.cause, r.since = m.cause, now
 	r.seq++
 	r.better = damping.Clock{}
-	if m.cause == CauseInitial {
-		ev.From = ""
-	} else {
+	if m.cause != CauseInitial {
 		r.switched, r.lastSwitch = true, now
 	}
-	ev.To = r.name()
+	r.answered = r.name()
+	ev.To = r.answered
 	r.emit(ev)
 	if m.cause == CauseDown || m.cause == CauseSlow {
 		r.penalize(now, m.left)

@@ -68,12 +68,14 @@ type Rule struct {
 	wallAt       Instant // wall is the wall time of this instant
 	wall         time.Time
 	scheduleNext Instant // when the schedule next changes the list; 0: never
+	scheduleDue  bool    // the schedule is looked at in the next evaluation whatever scheduleNext says
 
 	decided  bool
 	firstAt  Instant // of the initial decision
 	current  string
 	set      []string // ModeWeighted
 	fallback string   // the target that answers while every edge is down, or ""
+	answered string   // To of the newest decision; name() unless a change of mode is under way
 	cause    Cause
 	since    Instant
 	seq      uint64
@@ -171,10 +173,9 @@ func (r *Rule) Freeze(now, until Instant) []Event {
 	return r.events
 }
 
-// SetWall says what the wall clock shows at now. Only schedules read it.
+// SetWall says what the wall clock shows at now. Only schedules read it; the next evaluation heeds it.
 func (r *Rule) SetWall(now Instant, wall time.Time) {
-	r.wallAt, r.wall = now, wall
-	r.scheduleNext = now
+	r.wallAt, r.wall, r.scheduleDue = now, wall, true
 }
 
 // begin starts a call: the clock never runs backwards, and announced times that have passed come first.
@@ -245,7 +246,7 @@ func (r *Rule) rebuild(old []edgeState, oldPoints []string, oldSuspended []bool)
 			r.suspended[i] = oldSuspended[j]
 		}
 	}
-	r.scheduleNext = r.now
+	r.scheduleDue = true
 	n := len(r.edges)
 	r.scratch = scratch{
 		order: make([]int, 0, n), table: make([]selection.Edge, n), in: make([]bool, n),

@@ -22,7 +22,8 @@ type State struct {
 
 	Points    []string
 	Suspended []bool
-	List      []string
+	List      []string // in force
+	Base      []string // the enabled edges of the configuration, without its schedule
 	Mode      Mode
 	Edges     []EdgeSaved
 
@@ -85,7 +86,7 @@ type PointSaved struct {
 func (r *Rule) State() State {
 	s := State{
 		Format: StateFormat, Rule: r.cfg.Key(), At: r.now,
-		Points: slices.Clone(r.cfg.Points), Suspended: slices.Clone(r.suspended), List: slices.Clone(r.list), Mode: r.mode,
+		Points: slices.Clone(r.cfg.Points), Suspended: slices.Clone(r.suspended), List: slices.Clone(r.list), Base: r.enabled(r.cfg.Edges), Mode: r.mode,
 		Decided: r.decided, FirstAt: r.firstAt, Current: r.current, Set: slices.Clone(r.set), Fallback: r.fallback,
 		Cause: r.cause, Since: r.since, Seq: r.seq, Degraded: r.degraded, AllDead: r.allDead,
 		LastSwitch: r.lastSwitch, Switched: r.switched, T0: r.t0, T0Set: r.t0Set, Better: r.better,
@@ -128,7 +129,7 @@ func RestoreRule(cfg RuleConfig, s State, now Instant) (*Rule, error) {
 		return nil, fmt.Errorf("state of rule %s: %w", s.Rule, err)
 	}
 	r := &Rule{
-		cfg: cfg, now: max(now, s.At), list: s.List, mode: s.Mode, configured: true,
+		cfg: cfg, now: max(now, s.At), list: s.List, mode: s.Mode,
 		decided: s.Decided, firstAt: s.FirstAt, current: s.Current, set: s.Set, fallback: s.Fallback,
 		cause: s.Cause, since: s.Since, seq: s.Seq, degraded: s.Degraded, allDead: s.AllDead,
 		lastSwitch: s.LastSwitch, switched: s.Switched, t0: s.T0, t0Set: s.T0Set, better: s.Better,
@@ -138,6 +139,8 @@ func RestoreRule(cfg RuleConfig, s State, now Instant) (*Rule, error) {
 	if r.better.On {
 		r.better.Since += max(now-s.At, 0)
 	}
+	r.answered = r.name()
+	r.configured = cfg.Mode != s.Mode || !slices.Equal(r.enabled(cfg.Edges), s.Base)
 	r.rebuild(old, s.Points, s.Suspended)
 	r.next = r.now // evaluate at the first call
 	return r, nil
