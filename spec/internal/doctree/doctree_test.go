@@ -103,3 +103,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestCutShort: JSON that ends inside a value is an error wherever it ends, never an empty file.
+//
+// Covers: issue2 bad input
+func TestCutShort(t *testing.T) {
+	const whole = `{"a": {"b": [1, "x", {}], "c": null}, "d": true}`
+	for n := 1; n < len(whole); n++ {
+		if docs, problems, ok := readJSON([]byte(whole[:n])); ok || len(problems) == 0 {
+			t.Errorf("%q is read as %d documents without a problem", whole[:n], len(docs))
+		}
+	}
+	if docs, problems, ok := readJSON([]byte(whole + "\n" + whole)); !ok || len(docs) != 2 || len(problems) != 0 {
+		t.Errorf("two whole values: %d documents, %v", len(docs), problems)
+	}
+}

@@ -114,10 +114,19 @@ func (r *jsonReader) collection(n *yaml.Node, open json.Delim) (*yaml.Node, erro
 		}
 		c, err := r.value()
 		if err != nil {
-			return nil, err
+			return nil, inside(err)
 		}
 		n.Content = append(n.Content, c)
 	}
 	_, err := r.dec.Token() // the closing bracket
-	return n, err
+	return n, inside(err)
+}
+
+// inside is the error of a token within a value, where the end of the file is no clean one: a file that was cut short
+// must not pass for an empty one.
+func inside(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
