@@ -101,7 +101,7 @@ func (c *Control) explainRules(x *api.Explanation, place scope.Place, decider ne
 		if !sc.Any && (!decider.IsValid() || !sc.Matches(place, decider)) {
 			continue
 		}
-		if best == nil || scope.Compare(sc, bestScope) < 0 {
+		if best == nil || beats(sc, bestScope, decider) {
 			best, bestScope = &v, sc
 			x.Matched = append([]string{v.Rule.Name}, x.Matched...)
 		} else {
@@ -114,6 +114,15 @@ func (c *Control) explainRules(x *api.Explanation, place scope.Place, decider ne
 	x.Rule, x.Scope, x.Status = best.Rule.Name, best.Config.Scope, c.ruleStatus(now, best)
 	x.TTLSeconds = x.Status.TTLSeconds
 	return true
+}
+
+// beats reports whether of two scopes that both match the address a is the more specific: of cidr scopes the one with
+// the longer prefix around this very address.
+func beats(a, b scope.Scope, addr netip.Addr) bool {
+	if a.Level() == scope.LevelCIDR && b.Level() == scope.LevelCIDR {
+		return a.MatchBits(addr) > b.MatchBits(addr)
+	}
+	return scope.Compare(a, b) < 0
 }
 
 // explainAnswer asks the name server.

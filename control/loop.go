@@ -183,6 +183,8 @@ func (c *Control) event(o *engineOutcome, ev *steering.Event) api.Event {
 		e.Kind = api.EventRestored
 	case steering.EventDamped:
 		e.Kind, e.On = api.EventDamped, ev.Damped
+	case steering.EventAllDown:
+		e.Kind, e.On = api.EventAllDown, ev.AllDown
 	}
 	return e
 }

@@ -111,8 +111,10 @@ func (c *Control) stream(stop, client context.Context, s *stream) error {
 			if len(events) > 0 {
 				id = events[0].ID - 1
 			}
-			events = append([]api.Event{{ID: id, Time: c.clock.Moment().Wall.UTC(), Kind: api.EventGap, Code: api.CodeWatchGap,
-				Message: "events are lost: read status and switches for what is so now"}}, events...)
+			events = append([]api.Event{{
+				ID: id, Time: c.clock.Moment().Wall.UTC(), Kind: api.EventGap, Code: api.CodeWatchGap,
+				Message: "events are lost: read status and switches for what is so now",
+			}}, events...)
 		}
 		if len(events) > 0 {
 			if err := s.send(func() error { return s.write(events) }); err != nil {

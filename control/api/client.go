@@ -295,6 +295,8 @@ func problemOf(res *http.Response, body io.Reader) error {
 	if err == nil && json.Unmarshal(b, &p) == nil && p.Code != "" {
 		return &p
 	}
-	return &Problem{Title: "Not an answer of steer", Status: res.StatusCode, Code: CodeBadRequest,
-		Detail: fmt.Sprintf("%s answered %s without a problem document; check the server address", res.Request.URL.Host, res.Status)}
+	return &Problem{
+		Title: "Not an answer of steer", Status: res.StatusCode, Code: CodeBadRequest,
+		Detail: fmt.Sprintf("%s answered %s without a problem document; check the server address", res.Request.URL.Host, res.Status),
+	}
 }

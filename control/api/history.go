@@ -52,6 +52,7 @@ const (
 	EventInitial   = "initial"   // a rule decided for the first time
 	EventVerdict   = "verdict"   // an edge's verdict or its held mark changed
 	EventDegraded  = "degraded"  // a rule became or ceased to be degraded
+	EventAllDown   = "all-down"  // every edge of a rule is down, or no longer
 	EventSuspended = "suspended" // a point lost its vote in a rule
 	EventRestored  = "restored"  // a point got its vote back
 	EventDamped    = "damped"    // an edge was damped, or came back

@@ -318,6 +318,7 @@ func TestQueue(t *testing.T) {
 }
 
 // TestSteadyStateAllocatesNothing proves the promise for results that repeat, ok or not.
+// Covers: issue2 no allocation
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		e := engineOf(t, set(t, zone, service("shop", 10, "[east, west]")))

@@ -121,8 +121,10 @@ func TestReopenKeepsEverything(t *testing.T) {
 	s := open(t, dir)
 	ctx := t.Context()
 	id := s.NextID(time.Unix(2000, 0))
-	if _, err := s.CommitDecisions(ctx, []Commit{{Rule: "shop/default", Record: []byte(`{"seq":2}`),
-		Switches: []Entry{{id, []byte(`{"n":1}`)}}}}); err != nil {
+	if _, err := s.CommitDecisions(ctx, []Commit{{
+		Rule: "shop/default", Record: []byte(`{"seq":2}`),
+		Switches: []Entry{{id, []byte(`{"n":1}`)}},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

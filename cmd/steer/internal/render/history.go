@@ -62,7 +62,7 @@ func Event(w io.Writer, p text.Painter, e api.Event) {
 	switch e.Kind {
 	case api.EventSwitch:
 		color = text.Warn
-	case api.EventAlarm, api.EventDegraded:
+	case api.EventAlarm, api.EventDegraded, api.EventAllDown:
 		color = text.Bad
 		if !e.On {
 			color = text.Good
