@@ -108,7 +108,7 @@ func (c *Control) flag(f engine.Flags) {
 	if c.flagged[f.Rule] = on; !on {
 		delete(c.flagged, f.Rule)
 	}
-	c.alarms.set(api.AlarmDegraded, f.Rule, f.Degraded, "rule "+f.Rule+": the edge it answers with is down and none other is confirmed well: it holds")
+	c.alarms.set(api.AlarmDegraded, f.Rule, f.Degraded, "rule "+f.Rule+": its edge is down and none other is confirmed well")
 	c.alarms.set(api.AlarmAllDown, f.Rule, f.AllDead, "rule "+f.Rule+": every edge is down")
 	c.alarms.set(api.AlarmFrozen, f.Rule, f.Frozen, "rule "+f.Rule+" is frozen: it does not move by itself, also not for failure")
 	c.alarms.set(api.AlarmFewPoints, f.Rule, f.Held, "rule "+f.Rule+": too few probe points have a fresh result: verdicts stay as they were")

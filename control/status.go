@@ -89,6 +89,7 @@ func (c *Control) ruleStatus(now steering.Instant, v *engine.View) api.RuleStatu
 		Rule: v.Config.Name, Scope: v.Config.Scope, Mode: v.Config.Mode.String(), Edge: d.Edge, Set: d.Set, Cause: string(d.Cause),
 		Since: c.clock.Wall(d.Since).Truncate(time.Millisecond), Sequence: d.Seq, Degraded: d.Degraded, AllDown: d.AllDead,
 		Next: c.wall(d.Next), Forced: d.Forced, Frozen: d.Frozen, Held: d.Held, Points: slices.Clone(v.Config.Points),
+		WhenAllDown: whenAllDown(d), Probed: v.Rule.Probe.Enabled,
 		TTLSeconds: time.Duration(v.Service.RuleTTL(v.Rule)).Seconds(), Pending: c.queue.waits(v.Key), Warning: v.Warning,
 	}
 	if r.Points == nil {
@@ -171,10 +172,29 @@ func (c *Control) votes(votes []steering.Vote, now steering.Instant, slow map[st
 	return out
 }
 
+// whenAllDown names what is answered instead of the current edge while every edge is down; "" when that edge is.
+func whenAllDown(d *steering.Decision) string {
+	switch {
+	case d.AllDown == steering.AllDownHold, d.AllDown == steering.AllDownFallback:
+		return ""
+	}
+	return d.AllDown.String()
+}
+
 // why says in one sentence why an edge is answered or not.
 func why(e *api.EdgeView, v *engine.View) string {
 	d := &v.Decision
 	switch {
+	case d.AllDown == steering.AllDownEmpty:
+		return "left out: every edge is down, and the rule then answers with nothing"
+	case d.AllDown == steering.AllDownAll && slices.Contains(d.List, e.Edge):
+		return "answered although down: every edge is, and the rule then answers with all"
+	case d.AllDown == steering.AllDownFirst && len(d.List) > 0 && e.Edge == d.List[0]:
+		return "answered although down: every edge is, and the rule then answers with its first"
+	case d.AllDown == steering.AllDownFirst && e.Current:
+		return "left out: every edge is down, and the rule then answers with its first"
+	case d.AllDown == steering.AllDownFallback && e.Current:
+		return "left out: every edge is down, and the fallback answers"
 	case e.Current && d.Forced:
 		return "answered: forced"
 	case e.Current && d.Frozen && e.Verdict == "down":
@@ -182,7 +202,7 @@ func why(e *api.EdgeView, v *engine.View) string {
 	case e.Current && d.Degraded:
 		return "answered although down: no other edge is confirmed well"
 	case e.Current:
-		return "answered: " + string(d.Cause)
+		return "answered, moved to with cause " + string(d.Cause)
 	case e.Drained:
 		return "left out: drained"
 	case !e.Enabled:

@@ -76,7 +76,7 @@ func (r *Rule) setAllDead(now Instant, dead bool) {
 	r.allDead = dead
 	reason := "an edge of the rule is not down any more"
 	if dead {
-		reason = "every edge of the rule is down"
+		reason = "every edge of the rule is down: " + r.cfg.AllDown.consequence()
 	}
 	r.emit(Event{Kind: EventAllDown, At: now, AllDown: dead, Reason: reason})
 }
@@ -168,7 +168,7 @@ func (r *Rule) syncList(now Instant) {
 		r.configured = false
 		return
 	}
-	if cause == CauseSchedule && r.freeze.on {
+	if cause == CauseSchedule && r.freeze.on && r.decided {
 		r.scheduleDue = true // until the freeze ends
 		r.held = fmt.Sprintf("the schedule would put [%s] in place of [%s]", strings.Join(list, ", "), strings.Join(r.list, ", "))
 		return
@@ -179,12 +179,14 @@ func (r *Rule) syncList(now Instant) {
 		return
 	}
 	r.convertMode(oldMode)
-	if r.force.on || len(list) == 0 {
+	if r.force.on {
 		return
 	}
 	r.arrange(now)
 	seq := r.seq
-	r.moveForList(now, cause, oldOrder)
+	if len(list) > 0 {
+		r.moveForList(now, cause, oldOrder)
+	}
 	if r.seq == seq && oldMode == ModeWeighted && r.name() != r.answered { // a set became one edge: visitors are answered otherwise
 		r.apply(now, move{to: r.current, set: r.set, fallback: r.fallback, cause: cause, reason: "the rule's mode changed"})
 	}
@@ -361,7 +363,7 @@ func (r *Rule) leaveFailed(now Instant, cur int) {
 	to := r.choose(cur)
 	if to == selection.None {
 		if !r.degraded {
-			r.setDegraded(now, true, r.current+" is down and no other edge is confirmed well: the answer is held")
+			r.setDegraded(now, true, r.current+" is down and no other edge is confirmed well")
 		}
 		return
 	}

@@ -182,7 +182,7 @@ func (r *Rule) SetWall(now Instant, wall time.Time) {
 func (r *Rule) begin(now Instant) Instant {
 	r.events = r.events[:0]
 	now = max(now, r.now)
-	for r.decided && r.next != 0 && r.next < now {
+	for r.next != 0 && r.next < now {
 		r.evaluate(r.next, true)
 	}
 	return now

@@ -50,6 +50,22 @@ func (a AllDown) String() string {
 	}
 }
 
+// consequence says what visitors get while every edge is down.
+func (a AllDown) consequence() string {
+	switch a {
+	case AllDownAll:
+		return "the rule answers with all of them"
+	case AllDownFirst:
+		return "the rule answers with its first"
+	case AllDownEmpty:
+		return "the rule answers with nothing"
+	case AllDownFallback:
+		return "the fallback answers"
+	default:
+		return "the answer is held"
+	}
+}
+
 // Status is a view of every enabled edge of the rule at now, in the order of its configuration.
 func (r *Rule) Status(now Instant) []EdgeStatus {
 	out := make([]EdgeStatus, 0, len(r.edges))

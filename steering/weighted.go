@@ -64,7 +64,7 @@ func (r *Rule) splitSet() (stay, gone []string) {
 func (r *Rule) replaceSet(now Instant) {
 	to := r.confirmedSet()
 	if len(to) == 0 {
-		r.setDegraded(now, true, "every edge of the set is down and no other is confirmed well: the answer is held")
+		r.setDegraded(now, true, "every edge of the set is down and no other is confirmed well")
 		return
 	}
 	m := move{set: to, cause: CauseDown, left: r.set, evidence: r.set[0]}

@@ -90,7 +90,10 @@ type RuleStatus struct {
 	Sequence uint64    `json:"sequence"`
 	Degraded bool      `json:"degraded"`
 	AllDown  bool      `json:"allDown"`
-	Locked   bool      `json:"locked"`
+	// WhenAllDown is the rule's whenAllDown while it replaces the answer by edge: empty, all or first; otherwise absent.
+	WhenAllDown string `json:"whenAllDown,omitempty"`
+	Probed      bool   `json:"probed"` // false: the rule probes nothing, so its verdicts stay unknown
+	Locked      bool   `json:"locked"`
 	// LockedUntil, Next: absent when nothing is open.
 	LockedUntil *time.Time `json:"lockedUntil,omitempty"`
 	Next        *time.Time `json:"next,omitempty"` // earliest possible change without a new observation

@@ -47,7 +47,7 @@ func (b *builder) addService(s *snapshot.DNSService, tables []Table, now time.Du
 
 // dependsOnClient reports whether who asks makes a difference to a kind of question.
 func (s *service) dependsOnClient(k kind) bool {
-	if len(s.rules) == 1 && len(s.rules[0].choices) <= 1 {
+	if len(s.rules) == 1 && len(s.rules[0].eligible[k]) <= 1 {
 		return false
 	}
 	for i := range s.rules {
@@ -77,6 +77,9 @@ func (b *builder) rule(s *snapshot.DNSService, r *snapshot.DNSRule, now time.Dur
 		if c := &made.choices[i]; len(r.Choices) > 1 && c.weight <= 0 {
 			b.fail("%s: edge %s has weight %d: want 1 to 1000", what, c.edge, r.Choices[i].Weight)
 		}
+	}
+	for k := range kinds {
+		made.eligible[k] = eligible(made.choices, k)
 	}
 	return made
 }

@@ -79,6 +79,9 @@ type rule struct {
 	decision    uint64
 	degraded    bool
 	choices     []choice
+	// eligible are, by kind of question, the choices that have something to answer it with: a client that asks for one
+	// family is never given an edge of the other while some edge has its own.
+	eligible    [kinds][]choice
 	ttl, minTTL uint32
 	// deadline is the instant at which the answer may first change, on the clock of Exchange.Now; 0: none is known.
 	deadline time.Duration
@@ -171,7 +174,7 @@ type pick struct {
 
 // pick finds the rule for a client: by the ECS address if there is one and it maps to something, otherwise by the
 // resolver's address. ecs is not valid without a client subnet.
-func (s *service) pick(ecs, resolver netip.Addr) pick {
+func (s *service) pick(ecs, resolver netip.Addr, k kind) pick {
 	p := pick{value: uint16(len(s.rules) - 1), source: SourceStatic}
 	client := resolver
 	if ecs.IsValid() {
@@ -198,12 +201,12 @@ func (s *service) pick(ecs, resolver netip.Addr) pick {
 		}
 	}
 	p.rule = &s.rules[p.value]
-	switch len(p.rule.choices) {
+	switch choices := p.rule.eligible[k]; len(choices) {
 	case 0:
 	case 1:
-		p.choice = &p.rule.choices[0]
+		p.choice = &choices[0]
 	default:
-		p.choice = p.rule.weighted(client)
+		p.choice = weighted(choices, client)
 		if ecs.IsValid() {
 			p.bits = max(p.bits, stickyBits(ecs))
 			p.source = max(p.source, SourceECS)

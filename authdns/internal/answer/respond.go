@@ -239,7 +239,7 @@ func (n *node) static(rrType uint16) *rrset {
 // steered answers for a name of a service.
 func (n *node) steered(q *wire.Query, x *Exchange) outcome {
 	s, k := n.service, kindOf(q.Type)
-	p := s.pick(q.ECS.Addr, x.Client)
+	p := s.pick(q.ECS.Addr, x.Client, k)
 	var set *rrset
 	if p.choice != nil {
 		set = p.choice.set(k)

@@ -18,11 +18,11 @@ func stickyBits(a netip.Addr) int {
 // weighted picks one of the choices by the client's block, in proportion to the weights. It is weighted rendezvous
 // hashing: every choice draws -ln(u)/weight with u from a hash of block and choice, the smallest wins. One draw
 // depends on one weight alone, so changing a weight moves only the blocks that must move.
-func (r *rule) weighted(client netip.Addr) *choice {
+func weighted(choices []choice, client netip.Addr) *choice {
 	block := blockHash(client)
-	best, least := &r.choices[0], math.Inf(1)
-	for i := range r.choices {
-		c := &r.choices[i]
+	best, least := &choices[0], math.Inf(1)
+	for i := range choices {
+		c := &choices[i]
 		// 53 bits of the hash and half a step: never 0, never 1.
 		u := (float64(mix(block^c.hash)>>11) + 0.5) / (1 << 53)
 		if draw := -math.Log(u) / c.weight; draw < least {
@@ -30,6 +30,24 @@ func (r *rule) weighted(client netip.Addr) *choice {
 		}
 	}
 	return best
+}
+
+// eligible are the choices a question of kind k is weighed over. Where one of them is a name, all are: a CNAME answers
+// every type, and a client must not get a CNAME for one family and addresses for the other.
+func eligible(choices []choice, k kind) []choice {
+	var have []choice
+	for i := range choices {
+		if choices[i].cname != nil {
+			return choices
+		}
+		if choices[i].set(k) != nil {
+			have = append(have, choices[i])
+		}
+	}
+	if len(have) == 0 {
+		return choices
+	}
+	return have
 }
 
 // blockHash hashes the /24 or /48 of an address.

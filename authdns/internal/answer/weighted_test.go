@@ -35,7 +35,7 @@ func TestWeightedShares(t *testing.T) {
 		r, n := weightedRule(weights...), 20_000
 		count, sum := map[string]int{}, 0.0
 		for _, a := range blocks(n) {
-			count[r.weighted(a).edge]++
+			count[weighted(r.choices, a).edge]++
 		}
 		for _, w := range weights {
 			sum += w
@@ -58,14 +58,14 @@ func TestWeightedMovesLittle(t *testing.T) {
 	left.choices = left.choices[:2]
 	moved := 0
 	for _, a := range blocks(5000) {
-		was := before.weighted(a).edge
-		if now := raised.weighted(a).edge; now != was {
+		was := weighted(before.choices, a).edge
+		if now := weighted(raised.choices, a).edge; now != was {
 			moved++
 			if now != "edge1" {
 				t.Fatalf("%s moved from %s to %s when edge1's weight grew", a, was, now)
 			}
 		}
-		if now := left.weighted(a).edge; was != "edge2" && now != was {
+		if now := weighted(left.choices, a).edge; was != "edge2" && now != was {
 			t.Fatalf("%s moved from %s to %s when edge2 left", a, was, now)
 		}
 	}
@@ -106,5 +106,32 @@ func TestWeightedIsSticky(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("60 blocks all got %v", seen)
+	}
+}
+
+// TestWeightedWithinTheFamily: no client that asks for IPv4 is sent to an edge that has none while another has.
+//
+// Covers: decisions 3, field 44
+func TestWeightedWithinTheFamily(t *testing.T) {
+	a, aaaa, name := &rrset{}, &rrset{}, &rrset{}
+	six, four, both, vendor := choice{edge: "six", aaaa: aaaa}, choice{edge: "four", a: a}, choice{edge: "both", a: a, aaaa: aaaa}, choice{edge: "vendor", cname: name}
+	for _, tt := range []struct {
+		choices []choice
+		k       kind
+		want    string
+	}{
+		{[]choice{six, four, both}, kindA, "four both "},
+		{[]choice{six, four, both}, kindAAAA, "six both "},
+		{[]choice{six, four, both}, kindANY, "six four both "},
+		{[]choice{six}, kindA, "six "},
+		{[]choice{six, four, vendor}, kindA, "six four vendor "},
+	} {
+		got := ""
+		for _, c := range eligible(tt.choices, tt.k) {
+			got += c.edge + " "
+		}
+		if got != tt.want {
+			t.Errorf("kind %d: weighed over %q, want %q", tt.k, got, tt.want)
+		}
 	}
 }

@@ -10,7 +10,7 @@ type Flags struct {
 
 func (r *rule) flags() Flags {
 	d := r.machine.Decision()
-	return Flags{r.key, d.Degraded, d.AllDead, d.Frozen, r.held}
+	return Flags{r.key, d.Degraded, d.AllDead, d.Frozen, r.held && r.spec.Probe.Enabled}
 }
 
 // Flags gives those of one rule.

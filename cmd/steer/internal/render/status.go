@@ -110,6 +110,14 @@ func answers(r api.RuleStatus) text.Cell {
 	if len(r.Set) > 0 {
 		c.Text = strings.Join(r.Set, ",")
 	}
+	switch r.WhenAllDown {
+	case "empty":
+		c.Text = "nothing"
+	case "all":
+		c.Text = "every edge"
+	case "first":
+		c.Text = "the first edge"
+	}
 	if r.Degraded || r.AllDown {
 		c.Color = text.Bad
 	}
@@ -125,6 +133,8 @@ func edgesAtAGlance(r api.RuleStatus) string {
 			parts[i] = e.Edge + " off"
 		case e.Drained:
 			parts[i] = e.Edge + " drained"
+		case !r.Probed:
+			parts[i] = e.Edge + " not probed"
 		case e.Held:
 			parts[i] += " (held)"
 		}
