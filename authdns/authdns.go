@@ -119,6 +119,9 @@ func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
 	if d == nil {
 		return errors.New("MAP_INVALID: there is no map")
 	}
+	if d.Version == 0 { // also what an empty file of the right form decodes to: every name would be refused
+		return errors.New("MAP_INVALID: the map has no version, so nobody compiled it")
+	}
 	if s.current != nil && !s.fromDisk && d.Version < s.current.Version {
 		return fmt.Errorf("MAP_OLDER: map version %d is refused: version %d answers already: %w", d.Version, s.current.Version, ErrOlder)
 	}

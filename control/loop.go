@@ -90,10 +90,9 @@ func (c *Control) take(now moment.Moment, out []engineOutcome) {
 		c.metrics.events(o)
 		switch {
 		case o.Ended:
-			delete(c.current, o.Rule)
 			delete(c.flagged, o.Rule)
 			c.alarms.drop(o.Rule)
-			c.queue.add(&work{rule: o.Rule, ended: true})
+			c.queue.add(c.workOfEnd(now, o.Rule))
 		case o.State == nil:
 			c.answers.soften(o.Rule, snapshot.DNSRuleInput{Decision: o.Decision, Edges: o.Edges})
 			c.softDirty.Store(true)
@@ -109,6 +108,21 @@ func (c *Control) take(now moment.Moment, out []engineOutcome) {
 	if len(out) > 0 {
 		c.ruleAlarms(out)
 	}
+}
+
+// workOfEnd forgets a rule that is gone; the switch it stood on ended with it.
+func (c *Control) workOfEnd(now moment.Moment, rule string) *work {
+	w := &work{rule: rule, ended: true}
+	if before := c.current[rule]; before != "" {
+		u, err := entry(before, api.Undone{Time: now.Wall, Seconds: now.Wall.Sub(idTime(before)).Seconds()})
+		if err != nil {
+			c.log.Error("end of a switch cannot be written", "rule", rule, "error", err)
+		} else {
+			w.undone = append(w.undone, u)
+		}
+	}
+	delete(c.current, rule)
+	return w
 }
 
 // workOf makes the record of one rule's change, its switch-log entries and what watchers are told.

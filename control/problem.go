@@ -49,6 +49,9 @@ func item(f *spec.Finding) api.ProblemItem {
 	if f.Name != "" {
 		message = string(f.Kind) + " " + f.Name + ": " + message
 	}
+	if f.Allowed != "" {
+		message += "; allowed: " + f.Allowed
+	}
 	if f.Suggest != "" {
 		message += "; did you mean " + f.Suggest + "?"
 	}

@@ -51,6 +51,13 @@ func TestFromFileToSwitch(t *testing.T) {
 		list := r.switches()
 		return len(list) == 2 && list[0].Cause == "recovered" && list[1].Undone != nil && list[1].Undone.By == list[0].ID
 	})
+	if err := r.client.Delete(t.Context(), "service", "shop", 0); err != nil {
+		t.Fatal(err)
+	}
+	r.await("the end of the last switch with its rule", func() bool {
+		list := r.switches()
+		return len(list) == 2 && list[0].Undone != nil && list[0].Undone.By == ""
+	})
 }
 
 // TestLosingOneOfTwoAddresses proves that an edge with two addresses loses one from answers without a switch.

@@ -24,9 +24,8 @@ func demoAddr(port int) string {
 // resources name that port, or the usual one.
 func (u *up) openDemo() error {
 	var cfg demo.Config
-	if asked := u.settings.Listen[settings.RoleDemo]; asked != "" {
-		cfg.Port = portOf(asked)
-	} else if r, err := locate.ReadRunning(u.dir); err == nil {
+	cfg.Port = portOf(u.settings.Listen[settings.RoleDemo])
+	if r, err := locate.ReadRunning(u.dir); err == nil { // the port that the stored service probes
 		cfg.Prefer = portOf(r.Listeners[settings.RoleDemo])
 	}
 	var err error

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +52,11 @@ every new one within a quarter second, and answers on by the last when that proc
 			if from == "" {
 				from = dir
 			}
-			return a.runNode(cmd.Context(), &s, follow.Path(from), logger)
+			path, own := follow.Path(from), filepath.Join(dir, follow.FileName)
+			if same(path, own) {
+				own = "" // the process that writes it keeps it
+			}
+			return a.runNode(cmd.Context(), &s, path, own, logger)
 		},
 	}
 	c.Flags().StringVar(&roles, "roles", "dns", "roles of this node; dns is the only one that runs alone")
@@ -60,20 +66,41 @@ every new one within a quarter second, and answers on by the last when that proc
 	return c
 }
 
-func (a *app) runNode(ctx context.Context, s *settings.Settings, path string, log *slog.Logger) error {
+// same reports whether both paths name one file, whether it exists or not.
+func same(a, b string) bool {
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	if errX == nil && errY == nil && x == y {
+		return true
+	}
+	sa, errA := os.Stat(a)
+	sb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(sa, sb)
+}
+
+// runNode answers by the map in path. own is where this node keeps a copy of its last good map, so that it starts with
+// the other file damaged or gone; "" keeps none.
+func (a *app) runNode(ctx context.Context, s *settings.Settings, path, own string, log *slog.Logger) error {
 	bind, err := s.Bind(settings.RoleDNS)
 	if err != nil {
 		return err
 	}
 	reg := prometheus.NewRegistry()
-	dns, err := authdns.New(authdns.Config{Listen: bind}, reg, log)
+	if own != "" {
+		if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+			return startFault("data", filepath.Dir(own), err)
+		}
+	}
+	dns, err := authdns.New(authdns.Config{Listen: bind, StateFile: own}, reg, log)
 	if err != nil {
 		return startFault(settings.RoleDNS, s.Listen[settings.RoleDNS], err)
 	}
 	f := &follow.Follower{Path: path, Swap: dns, Log: log}
-	m, err := f.Load()
-	if err != nil {
-		return errors.Join(noMap(path, err), dns.Close())
+	if _, err := f.Load(); err != nil {
+		if dns.Map().Version == 0 {
+			return errors.Join(noMap(path, err), dns.Close())
+		}
+		log.Error("the map cannot be used; answering by this node's own copy of the last good one", "file", path, "error", err)
 	}
 	ready := func() error {
 		if dns.Map().Version == 0 {
@@ -85,7 +112,7 @@ func (a *app) runNode(ctx context.Context, s *settings.Settings, path string, lo
 	if err != nil {
 		return errors.Join(startFault(settings.RoleHealth, s.Listen[settings.RoleHealth], err), dns.Close())
 	}
-	a.progress("name server on %s, health and metrics on http://%s; map %d from %s", addrs(dns.Addrs()), h.Addr(), m.Version, path)
+	a.progress("name server on %s, health and metrics on http://%s; map %d from %s", addrs(dns.Addrs()), h.Addr(), dns.Map().Version, path)
 	g := supervise.New(ctx)
 	g.Go("name server", dns.Run)
 	g.Go("map file", f.Run)

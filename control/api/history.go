@@ -37,7 +37,7 @@ type Publication struct {
 type Undone struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"` // how long the switch stood
-	By      string    `json:"by"`      // ID of the switch that ended it
+	By      string    `json:"by"`      // ID of the switch that ended it; "": the rule was deleted
 }
 
 // SwitchPage is part of the switch log, newest first.

@@ -204,7 +204,7 @@ func timelines(t *testing.T) int {
 	if os.Getenv("STEER_LONG") == "1" {
 		return 10_000
 	}
-	return 1500
+	return 1000
 }
 
 // seeds runs f over n numbered seeds on every core, from STEER_SEED (1) on.
