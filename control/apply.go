@@ -58,6 +58,10 @@ func parseApply(r *api.ApplyRequest) ([]spec.Resource, error) {
 		more, _ := spec.NewSet(docs).Check(spec.Partial)
 		return nil, invalid(append(errs, more...))
 	}
+	if len(docs) == 0 && len(r.Sources) > 0 {
+		return nil, problem(http.StatusUnprocessableEntity, api.CodeBadRequest, "There are no resources in it",
+			"what was given holds no document; nothing was changed. An empty file is a sign that what wrote it failed, and with prune it would delete everything")
+	}
 	return docs, nil
 }
 

@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -140,6 +142,7 @@ type Control struct {
 	// localTrouble names the points that cannot probe at all; owned by the loop.
 	localTrouble map[string]bool
 	probeSent    map[string]uint64 // version of the probe snapshot last taken by each point; owned by the loop
+	probeFailed  map[string]probeFailure
 }
 
 // New opens the data folder and the store, reads what is known and binds the API's listener. Nothing runs yet.
@@ -161,7 +164,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 	c := &Control{
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
-		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, localTrouble: map[string]bool{}, flagged: map[string]bool{},
+		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]bool{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -202,6 +205,10 @@ func (c *Control) open(ctx context.Context) error {
 	if c.ln, err = net.Listen("tcp", c.cfg.Listen); err != nil {
 		return fmt.Errorf("API listener: %w", err)
 	}
+	c.saver.path = filepath.Join(c.cfg.Data, "core.state")
+	if err := c.refuseLostStore(); err != nil {
+		return err
+	}
 	if c.store, err = store.Open(ctx, store.Config{Dir: filepath.Join(c.cfg.Data, "etcd"), Quota: c.cfg.StoreQuota}, c.log); err != nil {
 		return err
 	}
@@ -213,8 +220,22 @@ func (c *Control) open(ctx context.Context) error {
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
-	c.saver.path = filepath.Join(c.cfg.Data, "core.state")
 	return c.restore(ctx)
+}
+
+// refuseLostStore refuses a folder whose store is gone while what the core learnt from it is still there: taking it for
+// a new installation would publish an empty map over the good one.
+func (c *Control) refuseLostStore() error {
+	dir := filepath.Join(c.cfg.Data, "etcd")
+	if store.Exists(dir) {
+		return nil
+	}
+	if _, err := os.Stat(c.saver.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("store missing: %s is gone or empty, and %s says that this folder was in use. Nothing was changed; "+
+		"name servers answer on by the map in this folder (steer node --roles dns). Put the store back, or move the whole "+
+		"folder away and apply your resources to a new one", dir, c.saver.path)
 }
 
 // Close gives up what New took, if Run was never called; Run does it itself.

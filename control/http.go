@@ -99,6 +99,10 @@ func (c *Control) readyz(w http.ResponseWriter, _ *http.Request) {
 		web.WriteProblem(w, problem(http.StatusServiceUnavailable, api.CodeNotReady, "Not ready", "no map is published yet"))
 		return
 	}
+	if err := c.store.Err(); err != nil {
+		web.WriteProblem(w, problem(http.StatusServiceUnavailable, api.CodeStoreUnavailable, "Not ready", c.storeTrouble(err)))
+		return
+	}
 	fmt.Fprintln(w, "ready")
 }
 

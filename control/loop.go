@@ -203,6 +203,15 @@ func (c *Control) event(o *engineOutcome, ev *steering.Event) api.Event {
 	return e
 }
 
+// probeRetry is the pause before the same tasks are offered again to a point that did not take all of them.
+const probeRetry = 10 * time.Second
+
+// probeFailure is the version a point did not take whole, and when.
+type probeFailure struct {
+	version uint64
+	at      steering.Instant
+}
+
 // sendProbes gives the points their tasks, if those changed. A point that does not take them is tried again.
 func (c *Control) sendProbes() {
 	for _, p := range c.cfg.Points {
@@ -210,8 +219,12 @@ func (c *Control) sendProbes() {
 		if s == nil || c.probeSent[p.Name] == s.Version {
 			continue
 		}
+		if f, again := c.probeFailed[p.Name]; again && f.version == s.Version && c.clock.Now()-f.at < probeRetry {
+			continue
+		}
 		if err := c.deps.Publisher.PublishProbe(s); err != nil {
-			c.alarms.set(api.AlarmPublish, p.Name, true, fmt.Sprintf("point %s did not take its tasks: %v", p.Name, err))
+			c.probeFailed[p.Name] = probeFailure{s.Version, c.clock.Now()}
+			c.alarms.set(api.AlarmPublish, p.Name, true, fmt.Sprintf("point %s did not take all its tasks: %v", p.Name, err))
 			continue
 		}
 		c.alarms.set(api.AlarmPublish, p.Name, false, "")

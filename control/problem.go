@@ -71,6 +71,10 @@ func storeProblem(err error) *api.Problem {
 	case errors.Is(err, store.ErrTooLarge):
 		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "Too much for one write", err.Error()+"; nothing was changed: apply in parts")
 	}
+	if errors.Is(err, store.ErrNotWritten) {
+		return problem(http.StatusServiceUnavailable, api.CodeStoreUnavailable, "Store is not available",
+			err.Error()+". Name servers answer on by the last decisions; `steer status` says what to do")
+	}
 	return problem(http.StatusServiceUnavailable, api.CodeStoreUnavailable, "Store takes no writes",
 		err.Error()+". It is not known whether the change was written: look before you repeat. Name servers answer on by the last decisions")
 }

@@ -29,8 +29,8 @@ func (f *applyFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.prune, "prune", false, "delete what the same set owns and these files do not name (never overrides)")
 }
 
-func (f *applyFlags) request(in io.Reader) (api.ApplyRequest, error) {
-	src, err := input.Read(f.files, in)
+func (f *applyFlags) request(ctx context.Context, in io.Reader) (api.ApplyRequest, error) {
+	src, err := input.Read(ctx, f.files, in)
 	return api.ApplyRequest{Sources: src, ApplySet: f.set, Prune: f.prune}, err
 }
 
@@ -42,7 +42,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Show what apply would change, and which rules would answer differently",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req, err := f.request(a.in)
+			req, err := f.request(cmd.Context(), a.in)
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Validate resources, show the plan and write them: all, or nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req, err := f.request(a.in)
+			req, err := f.request(cmd.Context(), a.in)
 			if err != nil {
 				return err
 			}

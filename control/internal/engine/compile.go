@@ -36,7 +36,7 @@ func (e *Engine) compile(now steering.Instant) []compiled {
 	for _, s := range e.services {
 		configs, warns := s.RuleConfigs(points)
 		for _, w := range warns {
-			e.warnings = append(e.warnings, Warning{s.Name, w.Code, w.String()})
+			e.warnings = append(e.warnings, Warning{s.Name, w.Code, w.Path + ": " + w.Problem})
 		}
 		for _, base := range configs {
 			c := compiled{service: s, rule: s.Rule(base.Name), base: base}

@@ -110,8 +110,8 @@ func (d *Folder) Token() (string, error) {
 			path, info.Mode().Perm())
 	}
 	token := strings.TrimSpace(string(b))
-	if len(token) < 20 {
-		return "", fmt.Errorf("admin token: %s holds %d characters, not a token: delete the file to get a new one", path, len(token))
+	if len(token) < 20 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("admin token: %s does not hold a token (20 printable characters at least): delete the file to get a new one", path)
 	}
 	return token, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -69,8 +70,28 @@ func (c core) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedE
 	return ce
 }
 
+// remarks are what etcd warns of at every healthy start of a store without listeners. They are debug lines here, or an
+// operator would learn to skip warnings.
+func remarks(message string) bool {
+	for _, m := range [...]string{
+		"running etcd with", "Running http and grpc server on single port", "simple token is not cryptographically signed",
+		"failed to update storage version", "Failed to detect schema version", "exceeded recommended request limit",
+	} {
+		if strings.Contains(message, m) {
+			return true
+		}
+	}
+	return false
+}
+
 // Write implements zapcore.Core.
 func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if remarks(e.Message) {
+		e.Level = zapcore.DebugLevel
+		if !c.Enabled(e.Level) {
+			return nil
+		}
+	}
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range c.fields {
 		f.AddTo(enc)

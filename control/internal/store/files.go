@@ -6,6 +6,12 @@ import (
 	"path/filepath"
 )
 
+// Exists reports whether a store was ever made in dir.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "member", "member"))
+	return err == nil
+}
+
 // checkFiles refuses a folder that cannot be a store of ours before etcd opens it, since etcd would make what is
 // missing: a write-ahead log without its database, or the other way round, means files were lost.
 func checkFiles(dir string) error {

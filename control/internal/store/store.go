@@ -30,6 +30,8 @@ var (
 	ErrConflict = errors.New("written by someone else in between")
 	// ErrUnavailable: the store does not take the operation now (hung, failed, closed, timed out).
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrNotWritten goes with ErrUnavailable where it is known that nothing was written.
+	ErrNotWritten = errors.New("nothing was written")
 	// ErrFull: the quota is reached; reads go on.
 	ErrFull = errors.New("store is full")
 	// ErrCompacted: the revision asked for is no longer kept.
@@ -272,7 +274,7 @@ func (s *Store) Size() (size, quota int64) {
 func run[T any](ctx context.Context, s *Store, what string, f func(context.Context) (T, error)) (T, error) {
 	var zero T
 	if s.isFailed() {
-		return zero, fmt.Errorf("%s: %w", what, s.failErr)
+		return zero, fmt.Errorf("%s: %w: %w", what, ErrNotWritten, s.failErr)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -2,6 +2,7 @@
 package input
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,7 +20,7 @@ const maxFile = 64 << 20
 
 // Read gives the sources named by paths: files, folders (every .yaml, .yml and .json below them, by name; hidden ones
 // are left out) and "-" for in.
-func Read(paths []string, in io.Reader) ([]api.Source, error) {
+func Read(ctx context.Context, paths []string, in io.Reader) ([]api.Source, error) {
 	if len(paths) == 0 {
 		return nil, fault.Usage("no resources were given", "name a file, a folder, or - for standard input, with -f")
 	}
@@ -30,7 +31,7 @@ func Read(paths []string, in io.Reader) ([]api.Source, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			content, err := readOne(f, in)
+			content, err := readOne(ctx, f, in)
 			if err != nil {
 				return nil, unreadable(f, err)
 			}
@@ -68,6 +69,9 @@ func expand(path string) ([]string, error) {
 				return fs.SkipDir
 			}
 		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+			if st, err := os.Stat(p); err == nil && !st.Mode().IsRegular() {
+				return fmt.Errorf("%s is no regular file", p)
+			}
 			files = append(files, p)
 		}
 		return nil
@@ -81,7 +85,25 @@ func expand(path string) ([]string, error) {
 	return files, nil
 }
 
-func readOne(path string, in io.Reader) (string, error) {
+func readOne(ctx context.Context, path string, in io.Reader) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := readAll(path, in)
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func readAll(path string, in io.Reader) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
