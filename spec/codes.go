@@ -9,17 +9,16 @@ import (
 
 // Codes of findings. They are stable: programs and documents name them.
 const (
-	CodeTooLarge   = doctree.CodeTooLarge
-	CodeNotUTF8    = doctree.CodeNotUTF8
-	CodeNUL        = doctree.CodeNUL
-	CodeSyntax     = doctree.CodeSyntax
-	CodeTooDeep    = doctree.CodeTooDeep
-	CodeAlias      = doctree.CodeAlias
-	CodeMergeKey   = doctree.CodeMergeKey
-	CodeTag        = doctree.CodeTag
-	CodeLongText   = doctree.CodeLongText
-	CodeBadKey     = doctree.CodeBadKey
-	CodeUnreadable = "SPEC_UNREADABLE"
+	CodeTooLarge = doctree.CodeTooLarge
+	CodeNotUTF8  = doctree.CodeNotUTF8
+	CodeNUL      = doctree.CodeNUL
+	CodeSyntax   = doctree.CodeSyntax
+	CodeTooDeep  = doctree.CodeTooDeep
+	CodeAlias    = doctree.CodeAlias
+	CodeMergeKey = doctree.CodeMergeKey
+	CodeTag      = doctree.CodeTag
+	CodeLongText = doctree.CodeLongText
+	CodeBadKey   = doctree.CodeBadKey
 
 	CodeNotAResource  = "SPEC_NOT_A_RESOURCE"
 	CodeAPIVersion    = "SPEC_API_VERSION"
@@ -125,7 +124,6 @@ SPEC_MERGE_KEY = Merge keys (<<) are not accepted, for the same reason as aliase
 SPEC_TAG = YAML tags (!x) are not accepted. Quote a value that must be text.
 SPEC_TEXT_TOO_LONG = One text in the file is longer than 64 KiB.
 SPEC_BAD_KEY = A field name is not a plain word.
-SPEC_UNREADABLE = The file or folder cannot be read.
 SPEC_NOT_A_RESOURCE = A document is not a map of fields. Every document starts with apiVersion, kind and name.
 SPEC_API_VERSION = The document's apiVersion is not one this version reads.
 SPEC_UNKNOWN_KIND = The document's kind does not exist.

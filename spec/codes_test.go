@@ -55,7 +55,6 @@ func TestCodesExplained(t *testing.T) {
 // Every code that a file alone can give stands in a golden file, so each kind of mistake is tested.
 func TestCodesHaveGoldenFiles(t *testing.T) {
 	elsewhere := map[string]string{
-		CodeUnreadable:     "load_test.go",
 		CodeTooLarge:       "parse_test.go, as the file would be large",
 		CodePoints:         "compile_test.go, as it needs points",
 		CodeOverrideTarget: "set_test.go, as Check only warns of it",

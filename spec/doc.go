@@ -2,7 +2,7 @@
 //
 // It parses YAML and JSON strictly, fills in defaults, validates one resource and a whole set of them, shows
 // differences in the operator's words, generates the JSON Schema of each kind, and compiles a Service into the rules
-// the decision core runs. It reads files when asked to (LoadPath) and does nothing else with the world.
+// the decision core runs. It reads text it is handed and touches nothing else of the world.
 //
 // Invariants:
 //   - the struct tags of a kind are the one source of its fields: names, defaults, bounds, words, the JSON Schema and
