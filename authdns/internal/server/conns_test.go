@@ -20,7 +20,7 @@ func TestClientsAreCounted(t *testing.T) {
 		{"192.0.2.2", ""},
 		{"2001:db8::1", ""},
 		{"2001:db8::2", ""},
-		{"2001:db8::3", "total"},
+		{"2001:db8::3", "client"},
 	} {
 		if got := add(row.addr); got != row.want {
 			t.Errorf("%s: %q, want %q", row.addr, got, row.want)
@@ -34,5 +34,38 @@ func TestClientsAreCounted(t *testing.T) {
 	}
 	if got := add("2001:db8:0:1::1"); got != "" {
 		t.Errorf("another /64: %q", got)
+	}
+}
+
+// TestTheLongestIdleGivesWay: when all places are taken, the connection that has waited longest for a query is closed for
+// the new one; connections with a query are not.
+//
+// Covers: issue2 tcp
+func TestTheLongestIdleGivesWay(t *testing.T) {
+	var s connSet
+	s.init(3, 9)
+	client := netip.MustParseAddr("192.0.2.1")
+	conns := []*net.TCPConn{{}, {}, {}, {}, {}}
+	for _, c := range conns[:3] {
+		if refused := s.add(c, client); refused != "" {
+			t.Fatalf("refused: %s", refused)
+		}
+	}
+	s.waits(conns[0], false) // the oldest has a query
+	if refused := s.add(conns[3], client); refused != "" {
+		t.Fatalf("refused for %q while another idles", refused)
+	}
+	if s.open[conns[1]] != nil || s.open[conns[0]] == nil || len(s.open) != 3 || s.byClient[clientKey(client)] != 3 {
+		t.Errorf("the wrong one went: %d open, %v by client", len(s.open), s.byClient)
+	}
+	s.remove(conns[1]) // its own goroutine comes later, and takes nothing out twice
+	if s.byClient[clientKey(client)] != 3 {
+		t.Errorf("counted out twice: %v", s.byClient)
+	}
+	for _, c := range conns {
+		s.waits(c, false)
+	}
+	if refused := s.add(conns[4], client); refused != "total" {
+		t.Errorf("all have a query: %q, want total", refused)
 	}
 }

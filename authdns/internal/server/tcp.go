@@ -50,7 +50,7 @@ func (s *Server) admit(c *net.TCPConn) {
 		defer s.conns.done()
 		reason := s.converse(c, client)
 		// Removed before it is closed, so that a client that sees the end may come back at once.
-		s.conns.remove(c, client)
+		s.conns.remove(c)
 		_ = c.Close() // the conversation is over; its own error is in reason
 		if reason != "" {
 			s.count.TCPEnded(reason)
@@ -100,10 +100,12 @@ func (s *Server) awaitQuery(c *net.TCPConn, in *bufio.Reader) error {
 		if err := c.SetReadDeadline(time.Now().Add(s.cfg.TCPIdle)); err != nil {
 			return err
 		}
+		s.conns.waits(c, true)
 		if _, err := in.Peek(1); err != nil {
 			return err
 		}
 	}
+	s.conns.waits(c, false)
 	return c.SetReadDeadline(time.Now().Add(s.cfg.TCPMessage))
 }
 
