@@ -52,7 +52,7 @@ test: start-test code-is-formatted code-passes-vet layers-hold code-passes-stati
 
 .PHONY: test-long
 test-long: ## real constants, crash loops, long fuzz, race run of everything (30 minutes at most)
-test-long: start-test-long code-builds-with-the-oldest-go long-tests-pass-under-race \
+test-long: start-test-long code-builds-with-the-oldest-go bars-hold long-tests-pass-under-race \
            ten-thousand-timelines-agree inputs-survive-long-fuzz
 	$(STEP)
 	@$(TESTSUM) total bin/checks/long/*.json
@@ -133,6 +133,12 @@ no-code-is-dead: ## every function of the product is reached from steer, or list
 code-builds-with-the-oldest-go: ## the Go release that go.mod promises builds it too
 	$(STEP)
 	@GOTOOLCHAIN=go1.26.8 go build ./...
+
+.PHONY: bars-hold
+bars-hold: $(TESTSUM) ## what must be fast is, at three times its figure
+	$(STEP)
+	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/4-bars.json -only steerpoint/geo -- \
+		-count=1 -run '^TestLoadTimes$$'
 
 .PHONY: long-tests-pass-under-race
 long-tests-pass-under-race: $(TESTSUM) ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector

@@ -152,6 +152,9 @@ func TestLoadTimes(t *testing.T) {
 	if os.Getenv("STEER_LONG") == "" {
 		t.Skip("asserts wall time: only with STEER_LONG=1 (make test-long)")
 	}
+	if underRace {
+		t.Skip("asserts wall time, which means nothing under the race detector; make test-long runs it without")
+	}
 	db, scopes := large(t, 1_000_000), forty(t)
 	start := time.Now()
 	mustCompile(t, db, scopes)

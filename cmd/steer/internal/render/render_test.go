@@ -40,10 +40,10 @@ func sample(now time.Time) api.Status {
 			Name: "shop", CNAME: "shop.gslb.example.net", Domains: []string{"shop.example.com"},
 			Rules: []api.RuleStatus{
 				{
-					Rule: "default", Scope: "*", Mode: "failover", Edge: "west", Cause: "down", Since: now.Add(-12 * time.Second),
+					Rule: "default", Scope: "*", Probed: true, Mode: "failover", Edge: "west", Cause: "down", Since: now.Add(-12 * time.Second),
 					Locked: true, LockedUntil: &lock, Edges: []api.EdgeView{east, west, off},
 				},
-				{Rule: "office", Scope: "cidr=198.51.100.0/24", Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "west (down)"},
+				{Rule: "office", Scope: "cidr=198.51.100.0/24", Probed: true, Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "west (down)"},
 			},
 		}},
 	}
@@ -198,4 +198,18 @@ rules that answer differently now:
 one
 two
 `)
+}
+
+// TestAnswersWithoutAnEdge: what is answered instead of an edge while every edge is down, and a rule that probes nothing,
+// are told as such.
+func TestAnswersWithoutAnEdge(t *testing.T) {
+	for when, want := range map[string]string{"": "a", "empty": "nothing", "all": "every edge", "first": "the first edge"} {
+		if got := answers(api.RuleStatus{Edge: "a", AllDown: true, WhenAllDown: when}); got.Text != want || got.Color != text.Bad {
+			t.Errorf("whenAllDown %q: %+v, want %s", when, got, want)
+		}
+	}
+	rule := api.RuleStatus{Edges: []api.EdgeView{{Edge: "a", Enabled: true, Verdict: "unknown", Held: true}}}
+	if got := edgesAtAGlance(rule); got != "a not probed" {
+		t.Errorf("a rule that probes nothing: %q", got)
+	}
 }
