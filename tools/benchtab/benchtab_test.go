@@ -56,3 +56,18 @@ func TestOthersAreSeen(t *testing.T) {
 		t.Errorf("a noisy run is not called one:\n%s", page)
 	}
 }
+
+// TestGate: a figure three times its bar fails, one below does not, and a bar of nothing stays nothing.
+func TestGate(t *testing.T) {
+	at := func(bar, median float64) []*result {
+		return []*result{{Name: "X", Figures: map[string]*figure{"ns/op": {Median: median, Bar: &bar}}}}
+	}
+	for _, row := range []struct {
+		bar, median, factor float64
+		fails               bool
+	}{{10, 30, 3, false}, {10, 31, 3, true}, {10, 1000, 0, false}, {0, 1, 3, true}} {
+		if err := missed(at(row.bar, row.median), row.factor); (err != nil) != row.fails {
+			t.Errorf("bar %v, median %v, factor %v: %v", row.bar, row.median, row.factor, err)
+		}
+	}
+}

@@ -1,15 +1,17 @@
 // Command benchtab runs the benchmarks under bench/ and writes what they measured: one JSON file a benchmark and a
 // table for people, with the bar each figure is held against.
 //
-// Usage: benchtab [-bars FILE] [-out DIR] [-count N] [-time D] [-run REGEXP], from the root of the repository. It
-// reports; it does not fail on a missed bar, since a shared machine may be slow today. Counts of bytes and allocations
-// are gated by tests.
+// Usage: benchtab [-bars FILE] [-out DIR] [-count N] [-time D] [-run REGEXP]
+// [-gate FACTOR], from the root of the repository. It
+// reports; it does not fail on a missed bar, since a shared machine may be slow today, but for one that is missed by a
+// factor (-gate). Counts of bytes and allocations are gated by tests.
 package main
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,6 +33,7 @@ func main() {
 	flag.IntVar(&c.count, "count", 6, "rounds of every benchmark; all run once before any runs again")
 	flag.StringVar(&c.time, "time", "1s", "go test's -benchtime")
 	flag.StringVar(&c.run, "run", ".", "`regexp` of the benchmarks to run")
+	flag.Float64Var(&c.gate, "gate", 0, "fail when a median is above this many times its bar; 0: report only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := measure(ctx, c, os.Stdout)
@@ -44,6 +47,7 @@ func main() {
 type config struct {
 	bars, out, time, run string
 	count                int
+	gate                 float64
 }
 
 // machine is what a figure means little without.
@@ -90,7 +94,21 @@ func measure(ctx context.Context, c config, out io.Writer) error {
 		return fmt.Errorf("table: %w", err)
 	}
 	fmt.Fprint(out, "\n", page)
-	return nil
+	return missed(results, c.gate)
+}
+
+// missed is an error that names every figure above factor times its bar. A bar of 0 (allocations) is not stretched.
+func missed(results []*result, factor float64) error {
+	var errs []error
+	for _, r := range results {
+		for unit, f := range r.Figures {
+			if factor > 0 && f.Bar != nil && f.Median > *f.Bar*factor {
+				errs = append(errs, fmt.Errorf("%s: %s %s, want at most %s (%g x %s)", r.Name, number(f.Median), unit,
+					number(*f.Bar*factor), factor, number(*f.Bar)))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // rounds runs every benchmark c.count times, all of them in each round, so that a slow minute of the machine falls on
