@@ -205,7 +205,7 @@ func randomInstants(tl *Timeline, r *rand.Rand) []steering.Instant {
 //
 // Covers: decisions 3, decisions 8
 func TestExtraEvaluationsChangeNothing(t *testing.T) {
-	seeds(t, timelines(t)/5, func(seed uint64) {
+	seeds(t, min(timelines(t)/5, 300), func(seed uint64) {
 		tl := generate(seed)
 		plain, err := tl.Run(loadYAML, Options{})
 		if err != nil {
@@ -228,7 +228,7 @@ func TestExtraEvaluationsChangeNothing(t *testing.T) {
 //
 // Covers: decisions 3, decisions 8, field 12
 func TestRestartsChangeNothing(t *testing.T) {
-	seeds(t, timelines(t)/5, func(seed uint64) {
+	seeds(t, min(timelines(t)/5, 300), func(seed uint64) {
 		tl := generate(seed)
 		plain, err := tl.Run(loadYAML, Options{})
 		if err != nil {
