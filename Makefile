@@ -20,8 +20,8 @@ TESTSUM := bin/testsum
 STORE   := go.etcd.io/etcd/server
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
-FUZZ_SHORT := 10s
-FUZZ_LONG  := 30s
+FUZZ_SHORT := 6s
+FUZZ_LONG  := 20s
 
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
 
@@ -115,7 +115,7 @@ tests-of-the-store-pass: $(TESTSUM) ## tests and script sessions of the packages
 		$(FLAGS) -timeout 8m
 
 .PHONY: inputs-survive-short-fuzz
-inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for ten seconds
+inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for six seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 
@@ -154,7 +154,7 @@ ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/3-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 20m
 
 .PHONY: inputs-survive-long-fuzz
-inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for half a minute
+inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for twenty seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/long/2-fuzz.json -time $(FUZZ_LONG)
 

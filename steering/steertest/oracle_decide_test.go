@@ -158,8 +158,9 @@ func (o *oracle) pass(now steering.Instant, c *change) {
 		}
 	}
 	if !slices.Contains(o.list, o.current) && o.mode != steering.ModeWeighted {
-		// Frozen on an edge that a schedule took away.
-		o.degraded, o.betterSet = false, false
+		// Frozen on an edge that a schedule took away: if it has failed, that shows.
+		o.degraded = o.isDown(o.current) || o.mode == steering.ModeFailover && o.tied(o.current, now)
+		o.betterSet = false
 		return
 	}
 	if o.whenAllDown(now, order) {
