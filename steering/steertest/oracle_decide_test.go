@@ -13,24 +13,20 @@ func (o *oracle) evaluate(now steering.Instant, c *change) {
 	if o.forced != "" && o.forcedUntil > 0 && now >= o.forcedUntil {
 		o.forced, o.forceEnded = "", true
 	}
-	thawed := false
 	if o.frozen && o.frozenUntil > 0 && now >= o.frozenUntil {
-		o.frozen, thawed = false, true
+		o.frozen = false
 	}
 	if list := o.scheduled(now); !slices.Equal(list, o.list) {
-		if o.decided && c == nil {
-			c = &change{before: o.order(o.list, now), answer: o.name(), mode: o.mode, cause: steering.CauseSchedule}
+		switch {
+		case !o.decided:
+			o.list = list
+		case c == nil && o.frozen: // the schedule waits for the end of the freeze
+		default:
+			if c == nil {
+				c = &change{before: o.order(o.list, now), answer: o.name(), mode: o.mode, cause: steering.CauseSchedule}
+			}
+			o.list = list
 		}
-		o.list = list
-	}
-	if c != nil && c.cause == steering.CauseSchedule && o.frozen && o.forced == "" {
-		if o.postponed == nil {
-			o.postponed = c
-		}
-		c = nil
-	}
-	if (thawed || !o.frozen) && c == nil && o.postponed != nil {
-		c, o.postponed = o.postponed, nil
 	}
 	if c != nil && c.mode != o.mode {
 		o.convert(c.mode)
@@ -156,12 +152,6 @@ func (o *oracle) pass(now steering.Instant, c *change) {
 		if o.followList(now, c, order) {
 			return
 		}
-	}
-	if !slices.Contains(o.list, o.current) && o.mode != steering.ModeWeighted {
-		// Frozen on an edge that a schedule took away: if it has failed, that shows.
-		o.degraded = o.isDown(o.current) || o.mode == steering.ModeFailover && o.tied(o.current, now)
-		o.betterSet = false
-		return
 	}
 	if o.whenAllDown(now, order) {
 		return

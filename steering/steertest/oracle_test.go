@@ -42,7 +42,6 @@ type oracle struct {
 	forced                   string // "" while no force holds
 	forcedUntil, frozenUntil steering.Instant
 	forceEnded, frozen       bool
-	postponed                *change // a schedule's change that a freeze stopped
 	events                   []steering.Event
 }
 
@@ -197,7 +196,6 @@ func (o *oracle) configure(now steering.Instant, cfg steering.RuleConfig) *chang
 	if slices.Equal(plain, o.list) && mode == o.mode {
 		return nil
 	}
-	o.postponed = nil
 	return &change{before: before, answer: answer, mode: mode, cause: steering.CauseConfig}
 }
 
