@@ -24,7 +24,6 @@ func (r *Rule) decide(now Instant) {
 		}
 		return
 	}
-	seq := r.seq
 	if !r.decided {
 		r.initial(now)
 	}
@@ -41,9 +40,6 @@ func (r *Rule) decide(now Instant) {
 		r.decideSingle(now)
 	case ModeWeighted:
 		r.decideWeighted(now)
-	}
-	if r.seq != seq {
-		r.startDwell(now)
 	}
 }
 
@@ -436,22 +432,6 @@ func (r *Rule) betterThan(cur int, outForAvailability bool) (to int, better bool
 		return to, false
 	}
 	return to, outForAvailability || r.in[cur] && selection.Faster(r.table[to].Score4, r.table[cur].Score4)
-}
-
-// startDwell runs the dwell clock of the edge just switched to from the switch itself, not from whatever evaluation
-// comes next.
-func (r *Rule) startDwell(now Instant) {
-	if r.mode != ModeQuality || r.fallback != "" {
-		return
-	}
-	r.arrange(now)
-	cur := r.rowOf(r.current)
-	if cur == selection.None || r.table[cur].Down {
-		return
-	}
-	out := selection.Round(r.table, r.in, cur)
-	_, better := r.betterThan(cur, out)
-	r.better.Hold(now, better)
 }
 
 // answerAllDown enters and leaves a fallback, and reports whether one is in force.

@@ -19,10 +19,21 @@ func (r *Rule) evaluate(now Instant, inclusive bool) {
 	r.suspend(now)
 	r.judge(now)
 	r.damp(now)
-	r.updateT0()
-	r.decide(now)
+	// A move makes another edge the current one, whose failure, T0 and dwell clock begin to count at that instant and may
+	// make the next move possible. It ends by itself, since each move sets the lock; the bound is for locks of nothing.
+	for range maxMoves {
+		seq := r.seq
+		r.updateT0()
+		r.decide(now)
+		if r.seq == seq {
+			break
+		}
+	}
 	r.announce(now, inclusive)
 }
+
+// maxMoves bounds the moves of one instant.
+const maxMoves = 8
 
 func (r *Rule) expire(now Instant, inclusive bool) {
 	for e := range r.edges {
