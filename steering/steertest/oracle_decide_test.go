@@ -28,6 +28,9 @@ func (o *oracle) evaluate(now steering.Instant, c *change) {
 			o.list = list
 		}
 	}
+	if !o.decided {
+		c = nil // nothing is answered yet that a change could move
+	}
 	if c != nil && c.mode != o.mode {
 		o.convert(c.mode)
 		if len(o.list) == 0 && o.forced == "" && o.mode != steering.ModeWeighted && o.name() != c.answer {
