@@ -34,6 +34,16 @@ func (f *applyFlags) request(ctx context.Context, in io.Reader) (api.ApplyReques
 	return api.ApplyRequest{Sources: src, ApplySet: f.set, Prune: f.prune}, err
 }
 
+// planOf reads what the flags name and works out what it would change.
+func (a *app) planOf(ctx context.Context, f *applyFlags) (api.ApplyRequest, api.Plan, error) {
+	req, err := f.request(ctx, a.in)
+	if err != nil {
+		return req, api.Plan{}, err
+	}
+	plan, err := a.plan(ctx, req)
+	return req, plan, err
+}
+
 func (a *app) planCommand() *cobra.Command {
 	var f applyFlags
 	var detailed bool
@@ -42,11 +52,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Show what apply would change, and which rules would answer differently",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req, err := f.request(cmd.Context(), a.in)
-			if err != nil {
-				return err
-			}
-			plan, err := a.plan(cmd.Context(), req)
+			_, plan, err := a.planOf(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}
@@ -72,11 +78,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Validate resources, show the plan and write them: all, or nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req, err := f.request(cmd.Context(), a.in)
-			if err != nil {
-				return err
-			}
-			plan, err := a.plan(cmd.Context(), req)
+			req, plan, err := a.planOf(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}
