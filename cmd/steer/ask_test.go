@@ -48,7 +48,7 @@ func query(args []string) error {
 			Code: dns.EDNS0SUBNET, Family: family, SourceNetmask: uint8(p.Bits()), Address: net.IP(p.Masked().Addr().AsSlice()),
 		})
 	}
-	c := dns.Client{Timeout: 2 * time.Second}
+	c := dns.Client{Timeout: 10 * time.Second} // of a machine that does ten things, not of the server
 	in, _, err := c.Exchange(m, os.Getenv("DNS"))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,24 @@ type counts struct {
 	Failed  int           `json:"failed"`
 	Skipped int           `json:"skipped"`
 	Skips   []skip        `json:"skips,omitempty"`
-	Took    time.Duration `json:"took"` // nanoseconds
+	// Failures are told once more at the end: of a long run people, and pages that show a part of it, see the end.
+	Failures []failure     `json:"failures,omitempty"`
+	Took     time.Duration `json:"took"` // nanoseconds
+}
+
+// failure is one test that failed, and the end of what it said.
+type failure struct {
+	Package string `json:"package"`
+	Test    string `json:"test"`
+	End     string `json:"end"`
+}
+
+// failureLines is how much of each failure is told again.
+const failureLines = 25
+
+func newFailure(pkg, test, text string) failure {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return failure{pkg, test, strings.Join(lines[max(0, len(lines)-failureLines):], "\n")}
 }
 
 // skip is one test that did not run, and why.
@@ -34,6 +52,7 @@ func (c *counts) add(d counts) {
 	c.Skipped += d.Skipped
 	c.Took += d.Took
 	c.Skips = append(c.Skips, d.Skips...)
+	c.Failures = append(c.Failures, d.Failures...)
 }
 
 func (c *counts) line() string {
@@ -43,6 +62,7 @@ func (c *counts) line() string {
 // verdict prints the skips and the counts, records them, and is errRed unless tests ran and none failed.
 func (c *counts) finish(out io.Writer, record string) error {
 	c.printSkips(out)
+	c.printFailures(out)
 	fmt.Fprintf(out, "%s: %s in %s\n", c.Name, c.line(), c.Took.Round(time.Second))
 	if record != "" {
 		data, err := json.MarshalIndent(c, "", "  ")
@@ -62,6 +82,12 @@ func (c *counts) finish(out io.Writer, record string) error {
 func (c *counts) printSkips(out io.Writer) {
 	for _, s := range c.Skips {
 		fmt.Fprintf(out, "skipped %s %s: %s\n", s.Package, s.Test, s.Reason)
+	}
+}
+
+func (c *counts) printFailures(out io.Writer) {
+	for _, f := range c.Failures {
+		fmt.Fprintf(out, "failed %s %s, which ended:\n%s", f.Package, f.Test, indent(f.End+"\n"))
 	}
 }
 
@@ -96,6 +122,7 @@ func total(out io.Writer, files []string) error {
 		sum.add(c)
 	}
 	sum.printSkips(out)
+	sum.printFailures(out)
 	fmt.Fprintln(out, sum.line())
 	return sum.colour(out)
 }

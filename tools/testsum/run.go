@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -130,7 +131,17 @@ func (r *reader) testDone(e event) {
 		r.counts.Failed++
 		r.failed[e.Package] = true
 		fmt.Fprintf(r.out, "FAIL: %s %s\n%s", e.Package, e.Test, indent(text))
+		if !r.parent(e) {
+			r.counts.Failures = append(r.counts.Failures, newFailure(e.Package, e.Test, text))
+		}
 	}
+}
+
+// parent reports whether a failed test failed by a subtest, which was told before it.
+func (r *reader) parent(e event) bool {
+	return slices.ContainsFunc(r.counts.Failures, func(f failure) bool {
+		return f.Package == e.Package && strings.HasPrefix(f.Test, e.Test+"/")
+	})
 }
 
 // packageDone prints go test's own closing line for the package, and all it said when the package failed by itself.
@@ -139,15 +150,19 @@ func (r *reader) packageDone(e event) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if e.Action == "fail" && !r.failed[e.Package] {
 		r.counts.Failed++
+		said := ""
 		if b := r.built[e.FailedBuild]; b != nil {
-			fmt.Fprint(r.out, indent(b.String()))
+			said = b.String()
+			fmt.Fprint(r.out, indent(said))
 		}
 		for key, b := range r.output {
 			if key[0] == e.Package && key[1] != "" { // a test that never ended: its panic is among its output
 				fmt.Fprintf(r.out, "FAIL: %s %s did not end\n%s", e.Package, key[1], indent(b.String()))
+				said += b.String()
 			}
 		}
 		fmt.Fprint(r.out, indent(text))
+		r.counts.Failures = append(r.counts.Failures, newFailure(e.Package, "as a whole", said+text))
 	}
 	for _, l := range lines {
 		if closing(l) {

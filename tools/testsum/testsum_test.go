@@ -72,6 +72,27 @@ func TestPanicOfATestThatNeverEndsIsShown(t *testing.T) {
 	}
 }
 
+// The end of each failure comes once more after everything else, of a failed subtest and not of its parents.
+func TestFailuresAreToldAtTheEnd(t *testing.T) {
+	r, _ := read(
+		t,
+		`{"Action":"output","Package":"m/a","Test":"TestAll/one","Output":"    a_test.go:3: want 1, have 2\n"}`,
+		`{"Action":"fail","Package":"m/a","Test":"TestAll/one"}`,
+		`{"Action":"fail","Package":"m/a","Test":"TestAll"}`,
+		`{"Action":"output","Package":"m/b","Output":"panic: no map\n"}`,
+		`{"Action":"fail","Package":"m/b"}`,
+	)
+	var out strings.Builder
+	if err := r.counts.finish(&out, ""); err == nil {
+		t.Error("a run with failures is green")
+	}
+	want := "failed m/a TestAll/one, which ended:\n        a_test.go:3: want 1, have 2\n" +
+		"failed m/b as a whole, which ended:\n    panic: no map\nrun: 0 passed, 3 failed, 0 skipped in 0s\n"
+	if out.String() != want {
+		t.Errorf("have\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 func TestTotalIsRedWhenNothingRanOrSomethingFailed(t *testing.T) {
 	tests := []struct {
 		name     string

@@ -38,7 +38,13 @@ type Checker struct {
 	cfg    Config
 	dialer net.Dialer
 	routed func(netip.Addr) bool // whether this machine has a route; replaced in tests
+	late   time.Duration         // see tooLate; replaced in tests
 }
+
+// tooLate is how long after its deadline a probe that failed may end. Timers fire within milliseconds where there is
+// a processor for them: half a second says that this process did not run, so that it was the point that missed the
+// time and maybe not the target. Without it a starved point would vote everything down.
+const tooLate = 500 * time.Millisecond
 
 // New makes a checker.
 func New(cfg Config) *Checker {
@@ -46,7 +52,7 @@ func New(cfg Config) *Checker {
 		cfg.Resolver = &net.Resolver{PreferGo: true}
 	}
 	// A probe's connection lives for seconds: keep-alive packets would only cost. Negative: none.
-	return &Checker{cfg: cfg, dialer: net.Dialer{KeepAlive: -1}, routed: routed}
+	return &Checker{cfg: cfg, dialer: net.Dialer{KeepAlive: -1}, routed: routed, late: tooLate}
 }
 
 // Run does one probe. It returns within the target's timeout, or soon after ctx ends; that is then no vote.
@@ -63,6 +69,10 @@ func (c *Checker) Run(parent context.Context, g *Target) report.Observation {
 		err = failf(report.CauseLocal, "stopped before there was a result, while %s", p.phase)
 	}
 	p.judge(err)
+	if over := p.o.Phases.Total - p.timeout; !p.o.OK && p.o.Cause != report.CauseLocal && over > c.late {
+		p.judge(failf(report.CauseLocal, "this machine was too busy to probe: the time-out of %v was noticed %v late, while %s",
+			p.timeout, over.Round(time.Millisecond), p.phase))
+	}
 	return p.o
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"steerpoint/report"
 )
@@ -117,6 +119,37 @@ func TestGuardAfterResolution(t *testing.T) {
 	}
 	literal := task("tcp", p.addr)
 	wantFailure(t, run(t, New(Config{Point: "local"}), literal), report.CauseLocal, "loopback")
+}
+
+// starved is a resolver whose goroutine comes to run again only so long after the probe's deadline.
+type starved time.Duration
+
+func (s starved) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
+	<-ctx.Done()
+	time.Sleep(time.Duration(s))
+	return nil, &net.DNSError{Err: "i/o timeout", Name: host, IsTimeout: true}
+}
+
+// TestTimeOutNoticedLate: a point whose process does not get to run sees time-outs everywhere. One noticed long after
+// its deadline is the point's trouble and no vote; one noticed in time is the target's.
+//
+// Covers: A7, decisions 1
+func TestTimeOutNoticedLate(t *testing.T) {
+	for _, row := range []struct {
+		after time.Duration
+		cause report.Cause
+		part  string
+	}{
+		{tooLate, report.CauseDNS, "no answer from the resolver"},
+		{tooLate + 100*time.Millisecond, report.CauseLocal, "too busy to probe: the time-out of 2s was noticed 600ms late"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tk := task("tcp", netip.MustParseAddrPort("192.0.2.1:80"))
+			tk.Address, tk.Timeout = "shop.example", 2*time.Second
+			c := New(Config{Point: "local", Resolver: starved(row.after)})
+			wantFailure(t, run(t, c, tk), row.cause, row.part)
+		})
+	}
 }
 
 // TestFamilyNotHere: of a name with both families only the one this machine has is probed; a literal of a missing
