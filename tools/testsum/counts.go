@@ -14,11 +14,11 @@ import (
 // counts is what one run came to. Every named test and subtest counts once; a package that failed without a failed
 // test (it did not build, it panicked outside a test) counts as one failure.
 type counts struct {
-	Name    string        `json:"name"`
-	Passed  int           `json:"passed"`
-	Failed  int           `json:"failed"`
-	Skipped int           `json:"skipped"`
-	Skips   []skip        `json:"skips,omitempty"`
+	Name    string `json:"name"`
+	Passed  int    `json:"passed"`
+	Failed  int    `json:"failed"`
+	Skipped int    `json:"skipped"`
+	Skips   []skip `json:"skips,omitempty"`
 	// Failures are told once more at the end: of a long run people, and pages that show a part of it, see the end.
 	Failures []failure     `json:"failures,omitempty"`
 	Took     time.Duration `json:"took"` // nanoseconds
