@@ -238,6 +238,7 @@ func seeds(t *testing.T, n int, f func(seed uint64)) {
 // Covers: decisions 1, decisions 2, decisions 3, decisions 7, issue2 random-timelines
 func TestRandomTimelinesAgree(t *testing.T) {
 	n := timelines(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // half of the time would go into collecting what the oracle throws away
 	var events, switches, failed atomic.Int64
 	seeds(t, n, func(seed uint64) {
 		tl := generate(seed)

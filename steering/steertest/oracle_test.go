@@ -264,7 +264,7 @@ func (o *oracle) fold(t track) folded {
 }
 
 func fold(h []record) folded {
-	var f folded
+	f := folded{outcomes: make([]outcome, 0, len(h))}
 	var runStart steering.Instant
 	var causesSinceDown []string
 	slow := slowness(h)

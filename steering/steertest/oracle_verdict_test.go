@@ -274,16 +274,16 @@ func (o *oracle) score4(edge string) (int64, bool) {
 			if o.suspended[p] || f.state != steering.Up {
 				continue
 			}
-			var oks []int64
-			for _, x := range f.outcomes {
-				if x.ok {
+			oks := make([]int64, 0, 5) // the last five
+			for _, x := range slices.Backward(f.outcomes) {
+				if x.ok && len(oks) < 5 {
 					oks = append(oks, int64(x.latency))
 				}
 			}
 			if len(oks) == 0 {
 				continue
 			}
-			medians = append(medians, median2(oks[max(0, len(oks)-5):]))
+			medians = append(medians, median2(oks))
 		}
 	}
 	if len(medians) == 0 {
