@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +42,8 @@ type Server struct {
 	metrics   *metrics
 	// epoch is the zero of the clock answers use: monotonic, so that TTLs do not follow a wall clock that is set.
 	epoch time.Time
+	// heard is when control last was, on that clock in nanoseconds.
+	heard atomic.Int64
 
 	mu       sync.Mutex // guards what follows; never held while answering
 	current  *snapshot.DNS
@@ -91,6 +94,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.sockets.Serve(ctx) })
 	g.Go(func() error { s.keepState(ctx); return nil })
+	g.Go(func() error { s.watchSilence(ctx); return nil })
 	return g.Wait()
 }
 
@@ -107,6 +111,7 @@ func (s *Server) Swap(d *snapshot.DNS) error {
 	if err != nil {
 		return err
 	}
+	s.Confirm()
 	s.unsaved = true
 	select {
 	case s.wake <- struct{}{}:
@@ -131,7 +136,13 @@ func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
 			tables[i] = t
 		}
 	}
-	ix, err := answer.Build(d, tables, time.Since(s.epoch))
+	old := s.responder.Index()
+	if s.fromDisk {
+		// What the file calls unchanged may be another control's, and the time left of its deadlines is as of the
+		// writing of the file.
+		old = nil
+	}
+	ix, err := answer.Build(d, tables, time.Since(s.epoch), old)
 	if err != nil {
 		return err
 	}
@@ -145,7 +156,10 @@ type MapInfo struct {
 	Version uint64    `json:"version"` // 0: there is none
 	Created time.Time `json:"created"`
 	// Age is the time since Created by this machine's wall clock, never below 0.
-	Age      time.Duration `json:"age"`
+	Age time.Duration `json:"age"`
+	// Silence is the time since control was last heard: a map came, or Confirm was called; or since the start. 0 where
+	// that is not watched (Config.SilentAfter).
+	Silence  time.Duration `json:"silence,omitempty"`
 	FromDisk bool          `json:"fromDisk"` // control has sent none since the start
 	Names    int           `json:"names"`    // names that exist, empty non-terminals included
 }
@@ -157,9 +171,10 @@ func (s *Server) mapInfo() MapInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		return MapInfo{}
+		return MapInfo{Silence: s.silence()}
 	}
 	return MapInfo{
+		Silence: s.silence(),
 		Version: s.current.Version, Created: s.current.Created, FromDisk: s.fromDisk,
 		Age: max(0, time.Since(s.current.Created)), Names: s.responder.Index().Names(),
 	}

@@ -68,7 +68,7 @@ func BenchmarkBuild(b *testing.B) {
 	tables := []answer.Table{d.Tables[0]}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := answer.Build(d, tables, 0); err != nil {
+		if _, err := answer.Build(d, tables, 0, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

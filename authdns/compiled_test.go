@@ -76,7 +76,7 @@ func TestFromResourcesToAnswers(t *testing.T) {
 			s.Addresses = append(s.Addresses, steering.AddressStatus{Address: a, Verdict: steering.Down})
 		}
 		in.Rules["shop/default"] = snapshot.DNSRuleInput{Decision: steering.Decision{Edge: edge, Seq: version}, Edges: []steering.EdgeStatus{s}}
-		d, problems := snapshot.CompileDNS(in, &snapshot.TableCache{})
+		d, problems := snapshot.CompileDNS(in)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -172,7 +172,7 @@ func TestCompiledMapsAreAlwaysTaken(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			in.Zones = in.Zones[:1]
 		}
-		d, _ := snapshot.CompileDNS(in, &snapshot.TableCache{})
+		d, _ := snapshot.CompileDNS(in)
 		if err := s.Swap(d); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"steerpoint/authdns/internal/answer"
 	"steerpoint/authdns/internal/cookie"
 	"steerpoint/authdns/internal/server"
+	"steerpoint/internal/inherit"
 )
 
 // Config is what a name server needs besides its map. The zero value answers on 127.0.0.1:5300 and keeps nothing on
@@ -22,6 +23,9 @@ type Config struct {
 	Sockets int
 	// ReadBuffer is the receive buffer of a UDP socket in octets. 0: 1 MiB. The kernel may give less.
 	ReadBuffer int
+	// Inherited are sockets of the program that ran before in this process: the addresses found among them are served by
+	// them, the others by new ones, which are kept there for the next program. nil: none.
+	Inherited *inherit.Sockets
 	// MaxUDP is the largest UDP reply in octets, 512..4096, whatever the client offers. 0: 1232, which no path has to
 	// fragment (RFC 9715).
 	MaxUDP int
@@ -46,6 +50,10 @@ type Config struct {
 	StateFile string
 	// StateEvery is the least time between two writes of StateFile; the first change is written at once. 0: 1s.
 	StateEvery time.Duration
+
+	// SilentAfter is after how long without a map or a Confirm control counts as silent: steered answers then say so in
+	// an extended error (RFC 8914) with a text, and answer on. 0: never, control is in this process.
+	SilentAfter time.Duration
 
 	// Place names the place of an address in explanations. nil: they do not name it.
 	Place func(netip.Addr) string
@@ -87,7 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("name server config: MaxUDP is %d: want 512 to 4096", c.MaxUDP)
 	case min(c.Sockets, c.ReadBuffer, c.TCPTotal, c.TCPPerClient) < 0:
 		return c, fmt.Errorf("name server config: a count is negative")
-	case min(c.TCPIdle, c.TCPMessage, c.TCPWrite, c.StateEvery) < 0:
+	case min(c.TCPIdle, c.TCPMessage, c.TCPWrite, c.StateEvery, c.SilentAfter) < 0:
 		return c, fmt.Errorf("name server config: a duration is negative")
 	case len(c.CookieSecret) != 0 && len(c.CookieSecret) != len(cookie.Secret{}):
 		return c, fmt.Errorf("name server config: the cookie secret has %d octets: want %d", len(c.CookieSecret), len(cookie.Secret{}))
@@ -122,7 +130,7 @@ func (c *Config) answers() (answer.Config, error) {
 
 func (c *Config) sockets() server.Config {
 	return server.Config{
-		Listen: c.Listen, Sockets: c.Sockets, ReadBuffer: c.ReadBuffer,
+		Listen: c.Listen, Sockets: c.Sockets, ReadBuffer: c.ReadBuffer, Inherited: c.Inherited,
 		TCPIdle: c.TCPIdle, TCPMessage: c.TCPMessage, TCPWrite: c.TCPWrite,
 		TCPTotal: c.TCPTotal, TCPPerClient: c.TCPPerClient,
 	}

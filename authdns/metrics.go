@@ -2,6 +2,7 @@ package authdns
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,8 +16,8 @@ const rcodes = dns.RcodeBadVers + 1
 
 // metrics are the plane's. What is counted for each query is resolved to its counter beforehand.
 type metrics struct {
-	queries [2][rcodes]prometheus.Counter // by transport (udp, tcp) and response code
-	answers [3]prometheus.Counter         // by answer.Source
+	queries [2][rcodes]atomic.Uint64 // by transport (udp, tcp) and response code
+	answers [3]prometheus.Counter    // by answer.Source
 	ecs     prometheus.Counter
 	dropped map[answer.Drop]prometheus.Counter
 	panics  prometheus.Counter
@@ -39,13 +40,16 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 		m.collectors = append(m.collectors, prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "steer_authdns_" + name, Help: help}, value))
 	}
-	queries := vec("queries_total", "Queries answered, by transport and response code.", "transport", "rcode")
 	for t, transport := range []string{"udp", "tcp"} {
 		for _, rcode := range []int{
 			dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
 			dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeBadVers,
 		} {
-			m.queries[t][rcode] = queries.WithLabelValues(transport, rcodeText(uint16(rcode)))
+			n := &m.queries[t][rcode]
+			m.collectors = append(m.collectors, prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "steer_authdns_queries_total", Help: "Queries answered, by transport and response code.",
+				ConstLabels: prometheus.Labels{"transport": transport, "rcode": rcodeText(uint16(rcode))},
+			}, func() float64 { return float64(n.Load()) }))
 		}
 	}
 	answers := vec("answers_total", "Answers by what chose them: the same for all, the resolver's address, the client subnet.", "source")
@@ -61,7 +65,7 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 	m.swaps = vec("map_swaps_total", "Maps received, by result.", "result")
 	m.saves = vec("state_writes_total", "Writes of the map to disk, by result.", "result")
 	m.tcpRefused = vec("tcp_refused_total", "Connections closed at once, by the limit they were over.", "limit")
-	m.tcpEnded = vec("tcp_cut_total", "Connections cut: query or reply too slow, or not DNS.", "reason")
+	m.tcpEnded = vec("tcp_cut_total", "Connections cut: query or reply too slow, not DNS, or without a query when all places were taken.", "reason")
 	m.udpFailed = vec("udp_errors_total", "Packets that could not be read or written.", "op")
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "steer_authdns_tcp_connections", Help: "TCP connections open.",
@@ -69,6 +73,7 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 	m.collectors = append(m.collectors, m.connections)
 	gauge("map_version", "Version of the map that answers; 0: none.", func() float64 { return float64(info().Version) })
 	gauge("map_age_seconds", "Time since control made the map that answers.", func() float64 { return info().Age.Seconds() })
+	gauge("control_silence_seconds", "Time since control was last heard; 0 where control is in this process.", func() float64 { return info().Silence.Seconds() })
 	gauge("map_names", "Names in the map that answers.", func() float64 { return float64(info().Names) })
 	return m, m.register(reg)
 }
@@ -98,13 +103,23 @@ func (m *metrics) query(tcp bool, r *answer.Result) {
 	if tcp {
 		transport = 1
 	}
-	m.queries[transport][r.Rcode].Inc()
+	m.queries[transport][r.Rcode].Add(1)
 	if r.Rcode == dns.RcodeSuccess {
 		m.answers[r.Source].Inc()
 	}
 	if r.ECS {
 		m.ecs.Inc()
 	}
+}
+
+// answered is how many queries were answered.
+func (m *metrics) answered() (n uint64) {
+	for t := range m.queries {
+		for i := range m.queries[t] {
+			n += m.queries[t][i].Load()
+		}
+	}
+	return n
 }
 
 func result(err error) string {

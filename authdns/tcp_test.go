@@ -153,3 +153,25 @@ func TestTCPPerClient(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 }
+
+// TestTCPHalfQueriesHoldNoPlace: connections that have sent a part of a query give way like those that have sent
+// nothing, so that one octet on each does not lock out who asks.
+//
+// Covers: issue2 tcp
+func TestTCPHalfQueriesHoldNoPlace(t *testing.T) {
+	r := start(t, Config{TCPTotal: 3, TCPMessage: time.Hour, TCPIdle: time.Hour}, dnstest.Map(t))
+	var held []net.Conn
+	for range 3 {
+		c := dialTCP(t, r.addr)
+		if _, err := c.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	eventually(t, "every place is taken", func() bool { return r.metric(t, "steer_authdns_tcp_connections") == 3 })
+	if m := r.ask(t, "tcp", dnstest.Query("plain.gslb.example.net.", dns.TypeA)); firstA(m) != "192.0.2.7" {
+		t.Errorf("%v", m)
+	}
+	ended(t, held[0])
+	eventually(t, "the eviction is counted", func() bool { return r.metric(t, "steer_authdns_tcp_cut_total", "reason=evicted") == 1 })
+}

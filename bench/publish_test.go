@@ -146,7 +146,7 @@ func BenchmarkVerdictToAnswer(b *testing.B) {
 		if !ok {
 			o.Cause = report.CauseTimeout
 		}
-		c.Observe(o)
+		c.ObserveLocal(o)
 	}
 	for end := time.Now().Add(time.Minute); w.task(east.String()) == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

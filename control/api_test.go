@@ -89,7 +89,7 @@ func TestBadRequestsAreProblems(t *testing.T) {
 		{"force for a negative time", "POST", "/api/v1/force", `{"rule":"shop/default","edge":"west","reason":"x","for":"-1h"}`, 422, api.CodeBadRequest},
 		{"force until the past", "POST", "/api/v1/force", `{"rule":"shop/default","edge":"west","reason":"x","until":"2001-01-01T00:00:00Z"}`, 422, api.CodeBadRequest},
 		{"unforce of what is not forced", "POST", "/api/v1/unforce", `{"target":"shop/default"}`, 404, api.CodeNotFound},
-		{"drain of a node", "POST", "/api/v1/drain", `{"node":"n1","reason":"x"}`, 422, api.CodeNotSupported},
+		{"drain of a node that is none", "POST", "/api/v1/drain", `{"node":"n1","reason":"x"}`, 404, api.CodeNotFound},
 		{"drain of two things", "POST", "/api/v1/drain", `{"edge":"shop/east","point":"local","reason":"x"}`, 422, api.CodeBadRequest},
 		{"drain of no point", "POST", "/api/v1/drain", `{"point":"mars","reason":"x"}`, 404, api.CodeNotFound},
 		{"probe without a prober", "POST", "/api/v1/probe", `{"url":"http://192.0.2.1/"}`, 503, api.CodeProberUnavailable},

@@ -68,7 +68,7 @@ func BenchmarkVerdictToPublisher(b *testing.B) {
 				if !ok {
 					o.Cause = report.CauseTimeout
 				}
-				c.Observe(o)
+				c.ObserveLocal(o)
 			}
 			drain := func() {
 				for {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"steerpoint/control/api"
+	"steerpoint/control/internal/roster"
 	"steerpoint/control/internal/store"
 	"steerpoint/snapshot"
 	"steerpoint/steering"
@@ -36,6 +37,8 @@ type work struct {
 type switchRef struct {
 	id string
 	at steering.Instant // of the decision
+	// audience is the name servers connected then: the publication is theirs.
+	audience *roster.Audience
 }
 
 // join adds newer work of the same rule.

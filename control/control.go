@@ -23,10 +23,13 @@ import (
 
 	"steerpoint/control/internal/engine"
 	"steerpoint/control/internal/feed"
-	"steerpoint/control/internal/folder"
 	"steerpoint/control/internal/moment"
+	"steerpoint/control/internal/rollout"
+	"steerpoint/control/internal/roster"
 	"steerpoint/control/internal/store"
 	"steerpoint/geo"
+	"steerpoint/internal/folder"
+	"steerpoint/internal/pki"
 	"steerpoint/internal/supervise"
 	"steerpoint/report"
 	"steerpoint/snapshot"
@@ -46,7 +49,7 @@ type Config struct {
 	// Hosts are names under which the API may be called, besides IP addresses and localhost: another name in the Host
 	// header is refused, so that a web page cannot reach a local API by rebinding its own name.
 	Hosts []string
-	// Points are all probe points. Empty: one, named local, without labels.
+	// Points are the probe points of this process. nil: one, named local, without labels; empty: none.
 	Points []steering.Point
 	// StoreQuota is the most bytes the store may take; 0: 2 GiB.
 	StoreQuota int64
@@ -56,9 +59,13 @@ type Config struct {
 	Retention time.Duration
 	// SaveEvery is the time between two snapshots of what the core has learnt; 0: 10 s.
 	SaveEvery time.Duration
+	// Cluster is the name of the cluster in certificates, fixed with the first start; "": steer.
+	Cluster string
+	// CertLife is how long the certificate of a node lives; 0: 24 h. Nodes renew at two thirds of it.
+	CertLife time.Duration
 }
 
-// Publisher takes snapshots to those who work by them, and returns when they do.
+// Publisher takes snapshots to those who work by them. It returns when those in this process do, and waits for no node.
 type Publisher interface {
 	PublishDNS(*snapshot.DNS) error
 	PublishProbe(*snapshot.Probe) error
@@ -95,6 +102,10 @@ type Deps struct {
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 	Gatherer  prometheus.Gatherer // served at /metrics; nil: nothing is
+	// Nodes is where nodes are connected; nil: none can.
+	Nodes NodeHub
+	// NoNameServer: no name server runs in this process, so that Publisher hands maps to nodes only.
+	NoNameServer bool
 	// Listeners tells the bound addresses of other roles, for status; nil: none.
 	Listeners func() map[string]string
 
@@ -120,7 +131,14 @@ type Control struct {
 	engine       *engine.Engine // owned by the loop once Run has started
 	observations chan report.Observation
 	calls        chan func()
-	done         chan struct{} // closed when the loop has ended
+	nodeNews     chan struct{}    // a node came, went or changed
+	pointsSet    steering.Instant // when the engine was last given other points; owned by the loop
+	done         chan struct{}    // closed when the loop has ended
+
+	authority *pki.Authority
+	roster    *roster.Roster
+	rollout   rollout.Tracker
+	enrolling gate // one change of tokens and nodes at a time
 
 	feed     *feed.Feed
 	alarms   alarms
@@ -164,6 +182,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 	c := &Control{
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
+		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1),
 		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]bool{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
@@ -179,7 +198,7 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Listen == "" {
 		cfg.Listen = "127.0.0.1:7070"
 	}
-	if len(cfg.Points) == 0 {
+	if cfg.Points == nil {
 		cfg.Points = []steering.Point{{Name: "local"}}
 	}
 	if cfg.Rate == 0 {
@@ -187,6 +206,12 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Retention == 0 {
 		cfg.Retention = 90 * 24 * time.Hour
+	}
+	if cfg.Cluster == "" {
+		cfg.Cluster = "steer"
+	}
+	if cfg.CertLife == 0 {
+		cfg.CertLife = 24 * time.Hour
 	}
 	if cfg.SaveEvery == 0 {
 		cfg.SaveEvery = 10 * time.Second
@@ -209,6 +234,9 @@ func (c *Control) open(ctx context.Context) error {
 	if err := c.refuseLostStore(); err != nil {
 		return err
 	}
+	if err := c.openAuthority(); err != nil {
+		return err
+	}
 	if c.store, err = store.Open(ctx, store.Config{Dir: filepath.Join(c.cfg.Data, "etcd"), Quota: c.cfg.StoreQuota}, c.log); err != nil {
 		return err
 	}
@@ -221,6 +249,19 @@ func (c *Control) open(ctx context.Context) error {
 	c.answers.init()
 	c.applied.init()
 	return c.restore(ctx)
+}
+
+func (c *Control) authorityDir() string { return filepath.Join(c.cfg.Data, "ca") }
+
+// openAuthority loads the cluster's certificate authority, or makes it on the first start.
+func (c *Control) openAuthority() error {
+	dir := c.authorityDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("certificate authority: %w", err)
+	}
+	var err error
+	c.authority, err = pki.OpenAuthority(dir, c.cfg.Cluster, c.deps.machine().Wall)
+	return err
 }
 
 // refuseLostStore refuses a folder whose store is gone while what the core learnt from it is still there: taking it for
@@ -272,16 +313,6 @@ func (c *Control) Run(ctx context.Context) error {
 	err := g.Wait()
 	c.stopped()
 	return errors.Join(err, c.Close())
-}
-
-// Observe takes one observation. It never blocks: when evaluation cannot follow, the observation is dropped and
-// counted, which to the core is a probe that was not made.
-func (c *Control) Observe(o report.Observation) {
-	select {
-	case c.observations <- o:
-	default:
-		c.metrics.dropped.Inc()
-	}
 }
 
 // GeoChanged says that Deps.Geo gives other data now: tables are compiled anew and published.

@@ -216,6 +216,14 @@ func explainText(x *api.Explanation) []string {
 }
 
 func answered(r *api.RuleStatus) string {
+	switch r.WhenAllDown {
+	case "empty":
+		return "nothing while every edge is down, in place of " + r.Edge
+	case "all":
+		return "every edge while all are down, in place of " + r.Edge
+	case "first":
+		return "its first edge while all are down, in place of " + r.Edge
+	}
 	if len(r.Set) > 0 {
 		return strings.Join(r.Set, ", ") + " by weight"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,8 +37,13 @@ func (c *Control) serve(ctx context.Context) error {
 		Handler: c.handler(ctx), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
+	serve := srv.Serve
+	if c.Secure() {
+		srv.TLSConfig = (&apiCertificate{authority: c.authority, names: c.hostNames()}).config()
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(web.LimitListener(c.ln, maxConnections)) }()
+	go func() { failed <- serve(web.LimitListener(c.ln, maxConnections)) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("API on %s: %w", c.ln.Addr(), err)
@@ -81,7 +87,7 @@ func (c *Control) handler(ctx context.Context) http.Handler {
 			r.URL.Path+" takes "+strings.Join(methods, ", ")))
 	})
 	g := &web.Guard{
-		Token: c.token, Hosts: c.cfg.Hosts, Log: c.log, Limit: web.NewLimiter(c.cfg.Rate),
+		Token: c.token, Hosts: c.hostNames(), Log: c.log, Limit: web.NewLimiter(c.cfg.Rate),
 		Open:  []string{"/healthz", "/readyz", api.Prefix + "/openapi.json", api.Prefix + "/openapi.yaml"},
 		Local: []string{"/", "/metrics"},
 		Done: func(method string, status int) {

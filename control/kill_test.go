@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"steerpoint/control/api"
+	"steerpoint/control/internal/roster"
+	"steerpoint/internal/pki"
 	"steerpoint/snapshot"
 )
 
@@ -72,6 +74,11 @@ func child(dir string) error {
 			return err
 		}
 		fmt.Printf("forced %s %d\n", edges[n%3], f.Revision)
+		name, err := childJoins(ctx, c)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("joined %s\n", name)
 		select {
 		case err := <-ended:
 			return err
@@ -80,15 +87,34 @@ func child(dir string) error {
 	}
 }
 
+// childJoins makes a node of a name that was never there.
+func childJoins(ctx context.Context, c *Control) (string, error) {
+	t, err := c.createToken(ctx, "child", &api.TokenRequest{Roles: []string{roster.RoleDNS}})
+	if err != nil {
+		return "", err
+	}
+	key, _, err := pki.NewKey()
+	if err != nil {
+		return "", err
+	}
+	request, err := pki.Request(key, "x")
+	if err != nil {
+		return "", err
+	}
+	cred, err := c.Join(ctx, pki.Application{Token: t.Token, Name: "n-" + t.View.ID, Request: request})
+	return cred.Name, err
+}
+
 // acked is what a child said before it was killed.
 type acked struct {
 	revision  int64
 	published uint64
+	joined    []string
 }
 
 // TestKill kills a process while it writes, again and again: the next one finds everything that was acknowledged and
 // decides on from the last published decision. STEER_LONG=1 makes it 200 times.
-// Covers: issue2 kill9
+// Covers: issue2 kill9, issue3 kill
 func TestKill(t *testing.T) {
 	rounds := 5
 	if os.Getenv("STEER_LONG") != "" {
@@ -121,6 +147,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("round %d: decision %d was published, recorded is %d, restored is %+v", round, a.published, seq, v.Decision)
 		}
 		checkLog(t, c, seq)
+		checkNodes(t, c, a.joined)
 		if err := c.Close(); err != nil {
 			t.Errorf("round %d: close: %v", round, err)
 		}
@@ -136,6 +163,22 @@ func checkLog(t *testing.T, c *Control, seq uint64) {
 	}
 	if seq > 1 && (len(page.Body.Switches) == 0 || page.Body.Switches[0].Sequence != seq) {
 		t.Errorf("decision %d is in force, the newest log entry is %+v", seq, page.Body.Switches)
+	}
+}
+
+// checkNodes proves that every acknowledged join is known, and that a token is used exactly when its node is.
+func checkNodes(t *testing.T, c *Control, joined []string) {
+	t.Helper()
+	for _, name := range joined {
+		if _, ok := c.roster.Node(name); !ok {
+			t.Errorf("node %s got its certificate and is not known", name)
+		}
+	}
+	for _, token := range c.roster.Tokens() {
+		n, known := c.roster.Node("n-" + token.ID)
+		if known != !token.Used.IsZero() || known && (token.Node != n.Name || n.Token != token.ID) {
+			t.Errorf("token %+v, node known: %v %+v", token, known, n)
+		}
 	}
 }
 
@@ -158,10 +201,12 @@ func killOne(t *testing.T, self, dir string, after time.Duration) acked {
 	for sc.Scan() {
 		var rev int64
 		var seq uint64
-		var word string
+		var word, name string
 		switch line := sc.Text(); {
 		case strings.HasPrefix(line, "error"):
 			t.Errorf("child: %s", line)
+		case scan(line, "joined %s", &name):
+			a.joined = append(a.joined, name)
 		case scan(line, "published %d", &seq):
 			a.published = max(a.published, seq)
 		case scan(line, "applied %s %d", &word, &rev), scan(line, "forced %s %d", &word, &rev):

@@ -33,6 +33,8 @@ func (c *Control) evaluate(ctx context.Context) error {
 			c.observeBatch(o)
 		case f := <-c.calls:
 			f()
+		case <-c.nodeNews:
+			c.nodesChanged()
 		case <-timer.C:
 			now := c.clock.Moment()
 			c.take(now, c.engine.Advance(now.At))
@@ -54,18 +56,26 @@ func (c *Control) untilNext() time.Duration {
 // observeBatch evaluates an observation and those that wait behind it.
 func (c *Control) observeBatch(o report.Observation) {
 	for range batch {
-		now := c.clock.Moment()
-		c.seen.note(o.Point, now.Wall)
-		c.metrics.observed(&o)
-		c.noteLocal(&o)
-		if out := c.engine.Observe(c.when(now.At, &o), &o); out != nil {
-			c.take(now, out)
-		}
+		c.observe(&o)
 		select {
 		case o = <-c.observations:
 		default:
 			return
 		}
+	}
+}
+
+func (c *Control) observe(o *report.Observation) {
+	now := c.clock.Moment()
+	at := c.when(now.At, o)
+	if !c.admit(at, o) {
+		return
+	}
+	c.seen.note(o.Point, now.Wall)
+	c.metrics.observed(o)
+	c.noteLocal(o)
+	if out := c.engine.Observe(at, o); out != nil {
+		c.take(now, out)
 	}
 }
 
@@ -80,7 +90,7 @@ func (c *Control) noteLocal(o *report.Observation) {
 // when is the instant of an observation: its receipt less the age its point states, at most a minute. The core does
 // not go back before what it has already seen.
 func (c *Control) when(now steering.Instant, o *report.Observation) steering.Instant {
-	return now - min(max(o.Age, 0), time.Minute)
+	return now - min(max(o.Age, 0), maxAge)
 }
 
 // take turns outcomes into what is written, published and told.
@@ -163,7 +173,7 @@ func (c *Control) logSwitch(w *work, o *engineOutcome, ev *steering.Event) error
 		return err
 	}
 	w.switches = append(w.switches, e)
-	w.refs = append(w.refs, switchRef{s.ID, ev.At})
+	w.refs = append(w.refs, switchRef{s.ID, ev.At, c.roster.Audience()})
 	if before := c.current[o.Rule]; before != "" {
 		u, err := entry(before, api.Undone{Time: wall, Seconds: wall.Sub(idTime(before)).Seconds(), By: s.ID})
 		if err != nil {
@@ -214,7 +224,7 @@ type probeFailure struct {
 
 // sendProbes gives the points their tasks, if those changed. A point that does not take them is tried again.
 func (c *Control) sendProbes() {
-	for _, p := range c.cfg.Points {
+	for _, p := range c.engine.Points() {
 		s := c.engine.Probe(p.Name)
 		if s == nil || c.probeSent[p.Name] == s.Version {
 			continue
@@ -261,6 +271,7 @@ func (c *Control) housekeep(ctx context.Context) error {
 			if err := c.store.Prune(ctx, c.clock.Moment().Wall.Add(-c.cfg.Retention), keepSwitches); err != nil {
 				c.log.Warn("logs not pruned", "error", err)
 			}
+			c.pruneEnrolled(ctx)
 		}
 	}
 }
@@ -282,11 +293,14 @@ func (c *Control) everySecond(ctx context.Context) {
 	err := c.do(ctx, func() {
 		now := c.clock.Moment()
 		c.engine.RefreshSlow(now.At)
+		c.refreshPoints()
 		c.sendProbes()
+		c.nodeAlarms()
 		c.allRuleAlarms()
 		c.judgeMass(now.Wall)
 		over = c.resources.expired(now.At, c.engine)
 	})
+	c.rolledOut(c.rollout.Expire(c.clock.Now()))
 	if err == nil {
 		c.endOverrides(ctx, over)
 	}

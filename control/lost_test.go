@@ -22,26 +22,28 @@ func TestLostStoreIsNoNewInstallation(t *testing.T) {
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
 	r.stop()
-	if err := os.RemoveAll(filepath.Join(dir, "etcd")); err != nil {
-		t.Fatal(err)
-	}
 	again := func() (*Control, error) {
 		reg := prometheus.NewRegistry()
 		return New(t.Context(), Config{Data: dir, Listen: "127.0.0.1:0"}, Deps{
 			Publisher: r.out, Metrics: reg, Gatherer: reg, machine: r.clocks.read, Log: slog.New(slog.DiscardHandler),
 		})
 	}
-	c, err := again()
-	if err == nil {
-		t.Fatal("taken for a new installation", c.Close())
-	}
-	if !strings.Contains(err.Error(), "store missing") || !strings.Contains(err.Error(), "core.state") {
-		t.Errorf("the error does not say what is gone: %v", err)
+	for _, folders := range []string{"etcd/member/member/snap", ""} { // what was left of it
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, "etcd")), os.MkdirAll(filepath.Join(dir, folders), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := again()
+		if err == nil {
+			t.Fatalf("with %q left it is taken for a new installation: %v", folders, c.Close())
+		}
+		if !strings.Contains(err.Error(), "store missing") || !strings.Contains(err.Error(), "core.state") {
+			t.Errorf("the error does not say what is gone: %v", err)
+		}
 	}
 	if err := os.Remove(filepath.Join(dir, "core.state")); err != nil {
 		t.Fatal(err)
 	}
-	c, err = again()
+	c, err := again()
 	if err != nil {
 		t.Fatalf("a folder never used is refused: %v", err)
 	}

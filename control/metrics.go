@@ -19,6 +19,10 @@ type metrics struct {
 	storeErrors    prometheus.Counter
 	requests       *prometheus.CounterVec
 	watchers       prometheus.Gauge
+	refused        *prometheus.CounterVec
+	nodeRefusals   *prometheus.CounterVec
+	nodeNacks      prometheus.Counter
+	nodeAcked      prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
@@ -46,7 +50,7 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 			Buckets: []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1, 5},
 		}),
 		publication: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "steer_control_publication_seconds", Help: "Decision of a switch to the acknowledgement of name servers.",
+			Name: "steer_control_publication_seconds", Help: "Decision of a switch to the acknowledgement of the last name server connected then.",
 			Buckets: []float64{0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1, 5, 30},
 		}),
 		storeErrors: prometheus.NewCounter(prometheus.CounterOpts{
@@ -58,12 +62,27 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 		watchers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "steer_control_watchers", Help: "Open watch streams.",
 		}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "steer_control_observations_refused_total",
+			Help: "Observations that are no votes, by reason: late (over a minute old), order (overtaken), task (not the point's), point (of another point).",
+		}, []string{"reason"}),
+		nodeRefusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "steer_control_node_refusals_total", Help: "Joins and renewals refused, by code.",
+		}, []string{"code"}),
+		nodeNacks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "steer_control_node_nacks_total", Help: "Snapshots that a node did not take.",
+		}),
+		nodeAcked: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "steer_control_node_acked_seconds", Help: "Hand-out of a map to the acknowledgement of each joined name server.",
+			Buckets: []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30},
+		}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
+		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c),
 		gauge("steer_control_alarms", "Alarms that are on.", func() float64 { return float64(c.alarms.count()) }),
 		gauge("steer_control_decisions_pending", "Rules whose newest decision waits for the store.", func() float64 { return float64(c.queue.pending()) }),
 		gauge("steer_control_map_version", "Version of the map name servers answer by.", func() float64 {

@@ -215,6 +215,7 @@ func TestWhy(t *testing.T) {
 		{api.EdgeView{Edge: "a", Current: true}, steering.Decision{Forced: true}, "answered: forced"},
 		{api.EdgeView{Edge: "a", Current: true}, steering.Decision{Degraded: true}, "answered although down: no other edge is confirmed well"},
 		{api.EdgeView{Edge: "a", Current: true, Verdict: "down"}, steering.Decision{Frozen: true}, "answered although down: the rule is frozen"},
+		{api.EdgeView{Edge: "a", Current: true, Verdict: "down"}, steering.Decision{Frozen: true, AllDead: true, Degraded: true}, "answered although down: the rule is frozen"},
 		{api.EdgeView{Edge: "a", Current: true}, steering.Decision{Cause: "recovered"}, "answered, moved to with cause recovered"},
 		{api.EdgeView{Edge: "b", Enabled: true, Drained: true}, steering.Decision{}, "left out: drained"},
 		{api.EdgeView{Edge: "b"}, steering.Decision{}, "left out: disabled"},

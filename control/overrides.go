@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"steerpoint/control/api"
 	"steerpoint/spec"
+	"steerpoint/steering"
 )
 
 // maxName is the longest name of a resource.
@@ -71,7 +73,7 @@ func describeOverride(v *spec.Override) string {
 func overrideName(kind, target string) string {
 	sum := sha256.Sum256([]byte(kind + " " + target))
 	tail := fmt.Sprintf("-%x", sum[:4])
-	name := kind + "-" + strings.ReplaceAll(target, "/", "-")
+	name := kind + "-" + strings.NewReplacer("/", "-", ".", "-").Replace(target)
 	return strings.TrimRight(name[:min(len(name), maxName-len(tail))], "-") + tail
 }
 
@@ -173,16 +175,14 @@ func (c *Control) drain(ctx context.Context, actor string, r *api.DrainRequest) 
 	if d.Point != "" && !c.isPoint(d.Point) {
 		return nil, notFound("no probe point is named %s", d.Point)
 	}
+	if _, joined := c.roster.Node(d.Node); d.Node != "" && !joined {
+		return nil, notFound("no node is named %s", d.Node)
+	}
 	return c.writeOverride(ctx, actor, spec.Override{Drain: d, Until: until, Reason: r.Reason})
 }
 
 func (c *Control) isPoint(name string) bool {
-	for _, p := range c.cfg.Points {
-		if p.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.points(c.clock.Now()), func(p steering.Point) bool { return p.Name == name })
 }
 
 func drainOf(edge, point, node string) (*spec.Drain, error) {
@@ -195,13 +195,10 @@ func drainOf(edge, point, node string) (*spec.Drain, error) {
 	switch {
 	case n != 1:
 		return nil, badRequest("body", "give exactly one of edge, point and node")
-	case node != "":
-		return nil, problem(http.StatusUnprocessableEntity, api.CodeNotSupported, "Nodes cannot be drained yet",
-			"this version runs on one machine: drain an edge (service/edge) or a probe point")
 	case edge != "" && !strings.Contains(edge, "/"):
 		return nil, badRequest("body.edge", "%q is not service/edge", edge)
 	}
-	return &spec.Drain{Edge: edge, Point: point}, nil
+	return &spec.Drain{Edge: edge, Point: point, Node: node}, nil
 }
 
 // undo takes away every override of a kind that is about target.

@@ -23,7 +23,10 @@ table{border-collapse:collapse;width:100%;margin:.5em 0 2em}th,td{text-align:lef
 <h1>steer {{.Version}} on {{.Node}}</h1>
 <p>{{.Now.Format "2006-01-02 15:04:05"}} UTC, map {{.Map.Version}}{{if .Map.Version}}, {{ago .Now .Map.Published}} old{{end}}</p>
 {{range .Alarms}}<p class="alarm"><b>{{.Code}}</b> since {{.Since.Format "15:04:05"}}: {{.Message}}</p>{{else}}<p>No alarms.</p>{{end}}
-{{$now := .Now}}{{range .Services}}<h2>{{.Name}}</h2><p>{{.CNAME}}{{range .Domains}} · {{.}}{{end}}</p>
+{{$now := .Now}}{{if .Nodes}}<table><tr><th>node</th><th>roles</th><th>state</th><th>map</th><th>tasks</th></tr>
+{{range .Nodes}}<tr><td>{{.Name}}</td><td>{{range .Roles}}{{.}} {{end}}</td><td class="{{if eq .State "connected"}}up{{else}}down{{end}}">{{.State}}</td>
+<td>{{with .Map}}{{.Version}}{{if .Error}} <span class="down">refuses {{.Refused}}: {{.Error}}</span>{{end}}{{end}}</td><td>{{with .Tasks}}{{.Tasks}}{{end}}</td></tr>{{end}}</table>{{end}}
+{{range .Services}}<h2>{{.Name}}</h2><p>{{.CNAME}}{{range .Domains}} · {{.}}{{end}}</p>
 <table><tr><th>rule</th><th>scope</th><th>mode</th><th>answers</th><th>since</th><th>edges</th></tr>
 {{range .Rules}}<tr><td>{{.Rule}}</td><td>{{.Scope}}</td><td>{{.Mode}}</td>
 <td><b>{{.Edge}}</b> ({{.Cause}}){{if .Degraded}} <span class="down">degraded</span>{{end}}{{if .Forced}} <span class="down">forced</span>{{end}}{{if .Frozen}} <span class="down">frozen</span>{{end}}{{if .Locked}} locked{{end}}</td>

@@ -53,18 +53,26 @@ func (c *Control) probeNow(ctx context.Context, r *api.ProbeRequest) (*api.Probe
 	return c.runProbes(ctx, r.Edge, points, tasks), nil
 }
 
+// probePoints are the points to ask: the one that is named, or every one that is connected.
 func (c *Control) probePoints(name string) ([]string, error) {
-	if name != "" {
-		if !c.isPoint(name) {
-			return nil, notFound("no probe point is named %s", name)
+	if name != "" && !c.isPoint(name) {
+		return nil, notFound("no probe point is named %s", name)
+	}
+	var here []string
+	for _, p := range c.points(c.clock.Now()) {
+		v, joined := c.roster.View(p.Name, c.clock.Moment())
+		if (name == "" || name == p.Name) && (c.ownPoint(p.Name) || joined && v.Connected) {
+			here = append(here, p.Name)
 		}
-		return []string{name}, nil
 	}
-	var all []string
-	for _, p := range c.cfg.Points {
-		all = append(all, p.Name)
+	if len(here) == 0 {
+		what := "no probe point is connected that could be asked"
+		if name != "" {
+			what = "probe point " + name + " is not connected"
+		}
+		return nil, problem(http.StatusServiceUnavailable, api.CodeProberUnavailable, "No probe point", what)
 	}
-	return all, nil
+	return here, nil
 }
 
 // probeTasks are the probes a request asks for: an edge as its rules probe it, maybe with another URL, or just a URL.

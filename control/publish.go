@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"steerpoint/control/api"
-	"steerpoint/control/internal/store"
 	"steerpoint/snapshot"
 	"steerpoint/spec"
 )
@@ -35,17 +34,20 @@ type published struct {
 type answers struct {
 	mu      sync.Mutex
 	views   map[string]snapshot.DNSRuleInput
+	changed map[string]struct{} // rules whose view the compiler has not seen yet, ended ones too
+	whole   bool                // the compiler is to be told all views
 	cfg     *published
 	refs    []switchRef
 	news    chan struct{}
 	version uint64 // next
 	block   uint64 // end of what is reserved
 	status  api.MapStatus
-	last    *snapshot.DNS // acknowledged
+	last    *snapshot.DNS // handed out
 }
 
 func (a *answers) init() {
-	a.views, a.news = map[string]snapshot.DNSRuleInput{}, make(chan struct{}, 1)
+	a.views, a.changed, a.whole = map[string]snapshot.DNSRuleInput{}, map[string]struct{}{}, true
+	a.news = make(chan struct{}, 1)
 }
 
 func (a *answers) start(first uint64) { a.version, a.block = first, first+versionBlock }
@@ -61,7 +63,7 @@ func (a *answers) mark() {
 func (a *answers) setViews(v map[string]snapshot.DNSRuleInput) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.views = v
+	a.views, a.whole = v, true
 }
 
 func (a *answers) setConfig(p *published) {
@@ -75,6 +77,7 @@ func (a *answers) update(done []*work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range done {
+		a.changed[w.rule] = struct{}{}
 		switch {
 		case w.ended:
 			delete(a.views, w.rule)
@@ -91,7 +94,7 @@ func (a *answers) soften(rule string, v snapshot.DNSRuleInput) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old, ok := a.views[rule]; ok && old.Decision.Seq == v.Decision.Seq {
-		a.views[rule] = v
+		a.views[rule], a.changed[rule] = v, struct{}{}
 	}
 }
 
@@ -109,14 +112,33 @@ func (a *answers) next() (job, bool) {
 		return job{}, false
 	}
 	j := job{refs: a.refs, in: snapshot.DNSInput{
-		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Rules: maps.Clone(a.views), Previous: a.last,
+		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Partial: !a.whole, Previous: a.last,
 	}}
-	a.refs = nil
+	if a.whole {
+		j.in.Rules = maps.Clone(a.views)
+	} else {
+		j.in.Rules, j.in.Ended = a.unseen()
+	}
+	clear(a.changed)
+	a.refs, a.whole = nil, false
 	a.version++
 	return j, true
 }
 
-func (a *answers) acknowledged(d *snapshot.DNS, at time.Time) {
+// unseen is what the compiler has not seen yet: views that changed, and rules that ended.
+func (a *answers) unseen() (views map[string]snapshot.DNSRuleInput, ended []string) {
+	views = make(map[string]snapshot.DNSRuleInput, len(a.changed))
+	for rule := range a.changed {
+		if v, ok := a.views[rule]; ok {
+			views[rule] = v
+		} else {
+			ended = append(ended, rule)
+		}
+	}
+	return views, ended
+}
+
+func (a *answers) published(d *snapshot.DNS, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last = d
@@ -145,7 +167,7 @@ func (a *answers) needVersions() bool {
 
 // publish compiles and publishes whenever something that was committed changes answers.
 func (c *Control) publish(ctx context.Context) error {
-	var cache snapshot.TableCache
+	var compiler snapshot.Compiler
 	wait := coalesce
 	for {
 		select {
@@ -161,7 +183,7 @@ func (c *Control) publish(ctx context.Context) error {
 		case <-timer.C:
 		}
 		began := time.Now()
-		if !c.publishOnce(&cache) {
+		if !c.publishOnce(&compiler) {
 			c.retryPublication(ctx)
 		}
 		wait = min(max(time.Since(began), coalesce), maxCoalesce)
@@ -192,49 +214,27 @@ func (c *Control) reserve(ctx context.Context) {
 	c.answers.block += versionBlock
 }
 
-func (c *Control) publishOnce(cache *snapshot.TableCache) bool {
+func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {
 	j, ok := c.answers.next()
 	if !ok {
 		return true
 	}
 	now := c.clock.Moment()
 	j.in.Created, j.in.Now, j.in.Geo = now.Wall.UTC(), now.At, c.deps.Geo()
-	made, problems := snapshot.CompileDNS(j.in, cache)
+	made, problems := compiler.Compile(j.in)
 	c.compileAlarms(problems)
+	handed := c.clock.Now()
+	c.rollout.Handed(made.Version, handed)
 	if err := c.deps.Publisher.PublishDNS(made); err != nil {
 		c.answers.failed(j.refs, err)
 		c.alarms.set(api.AlarmPublish, "", true, fmt.Sprintf("map %d was not taken: %v; name servers answer on by the one before", made.Version, err))
 		return false
 	}
 	c.alarms.set(api.AlarmPublish, "", false, "")
-	ack := c.clock.Moment()
-	c.answers.acknowledged(made, ack.Wall.UTC())
+	c.answers.published(made, c.wallNow())
 	c.ready.Store(true)
-	c.acknowledge(made, ack.At, ack.Wall.UTC(), j.refs)
+	c.handedOut(made, handed, j.refs)
 	return true
-}
-
-// acknowledge notes that switches are answered by.
-func (c *Control) acknowledge(made *snapshot.DNS, at time.Duration, wall time.Time, refs []switchRef) {
-	var longest float64
-	var entries []store.Entry
-	for _, r := range refs {
-		p := api.Publication{Time: wall, Seconds: (at - r.at).Seconds(), MapVersion: made.Version}
-		longest = max(longest, p.Seconds)
-		c.metrics.publication.Observe(p.Seconds)
-		if e, err := entry(r.id, p); err == nil {
-			entries = append(entries, e)
-		}
-	}
-	if len(entries) > 0 {
-		c.queue.publication(entries)
-	}
-	e := api.Event{Time: wall, Kind: api.EventAck, Map: made.Version, Seconds: longest, Message: fmt.Sprintf("name servers answer by map %d", made.Version)}
-	if len(refs) > 0 {
-		e.Switch = refs[len(refs)-1].id
-		e.Message += fmt.Sprintf(": %d switch(es) published within %.1f ms of the decision", len(refs), longest*1000)
-	}
-	c.feed.Add(e)
 }
 
 // compileAlarms raises what could not be compiled as written.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"steerpoint/control/internal/moment"
+	"steerpoint/control/internal/roster"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
 	"steerpoint/steering"
@@ -105,6 +106,15 @@ func (c *Control) restore(ctx context.Context) error {
 	now := c.clock.Moment()
 	c.started = now.Wall.UTC()
 	saved := merge(records, disk)
+	if err := c.restoreNodes(ctx, now.At); err != nil {
+		return err
+	}
+	first, err := c.store.ReserveVersions(ctx, versionBlock)
+	if err != nil {
+		return err
+	}
+	c.answers.start(first)
+	c.engine.StartVersions(first << probeVersionBits)
 	c.resources.replace(view, c.unreadable)
 	outcomes, errs := c.engine.Restore(now.At, now.Wall, c.resources.set(), c.resources.overrides(c.clock), saved)
 	for _, err := range errs {
@@ -115,16 +125,29 @@ func (c *Control) restore(ctx context.Context) error {
 			c.current[rule] = r.Switch
 		}
 	}
-	first, err := c.store.ReserveVersions(ctx, versionBlock)
-	if err != nil {
-		return err
-	}
-	c.answers.start(first)
 	c.applied.set(view.Revision)
 	c.firstViews(now, saved, outcomes)
 	c.dropRecords(raw)
 	c.take(now, outcomes)
 	c.queue.config(c.published())
+	return nil
+}
+
+// probeVersionBits is how many versions of probe snapshots there are to a map version: a process takes a block of map
+// versions when it starts, and counts probe snapshots from there.
+const probeVersionBits = 20
+
+// restoreNodes reads tokens and nodes, and makes nodes the points they are.
+func (c *Control) restoreNodes(ctx context.Context, now steering.Instant) error {
+	local := c.cfg.Node
+	if c.deps.NoNameServer {
+		local = ""
+	}
+	c.roster = roster.New(now, local)
+	if err := c.loadEnrolled(ctx); err != nil {
+		return err
+	}
+	c.engine.SetPoints(now, c.points(now))
 	return nil
 }
 

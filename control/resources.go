@@ -108,6 +108,8 @@ func overridesOf(set *spec.Set, stored map[string]store.Resource, clock *moment.
 			o.Service, o.Edge = splitRule(v.Drain.Edge)
 		case v.Drain != nil && v.Drain.Point != "":
 			o.Kind, o.Point = engine.Drain, v.Drain.Point
+		case v.Drain != nil && v.Drain.Node != "":
+			o.Kind, o.Point, o.Node = engine.Drain, v.Drain.Node, true
 		default:
 			continue
 		}

@@ -72,7 +72,7 @@ type takes struct {
 	mu    sync.Mutex
 	dns   *snapshot.DNS
 	count int
-	probe *snapshot.Probe
+	probe map[string]*snapshot.Probe // by point
 	err   error
 }
 
@@ -89,7 +89,10 @@ func (p *takes) PublishDNS(d *snapshot.DNS) error {
 func (p *takes) PublishProbe(s *snapshot.Probe) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.probe = s
+	if p.probe == nil {
+		p.probe = map[string]*snapshot.Probe{}
+	}
+	p.probe[s.Point] = s
 	return nil
 }
 
@@ -102,7 +105,14 @@ func (p *takes) fail(err error) {
 func (p *takes) latest() (*snapshot.DNS, *snapshot.Probe, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dns, p.probe, p.count
+	return p.dns, p.probe["local"], p.count
+}
+
+// tasks gives the newest tasks of a point; nil before the first.
+func (p *takes) tasks(point string) *snapshot.Probe {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.probe[point]
 }
 
 // rig is a running control with clocks and publisher in the test's hands.
@@ -202,7 +212,7 @@ func (r *rig) see(address string, ok bool) {
 		if !ok {
 			o.Cause = report.CauseTimeout
 		}
-		r.Observe(o)
+		r.ObserveLocal(o)
 	}
 	r.settle()
 }

@@ -23,6 +23,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.resourceRoutes(a)
 	c.stateRoutes(a)
 	c.overrideRoutes(a)
+	c.nodeRoutes(a)
 	c.watchRoute(ctx, a)
 	registry := a.OpenAPI().Components.Schemas
 	if model := registry.Map()["ErrorModel"]; model != nil {
@@ -390,7 +391,7 @@ func (c *Control) overrideRoutes(a huma.API) {
 		func(ctx context.Context, in *withBody[api.FreezeRequest]) (*result, error) {
 			return wrap(c.freeze(ctx, in.actor(), &in.Body))
 		})
-	register(a, operation(http.MethodPost, "/drain", "drain", "Take an edge or a probe point out until it ends", 0),
+	register(a, operation(http.MethodPost, "/drain", "drain", "Take an edge, a probe point or a node out until it ends", 0),
 		func(ctx context.Context, in *withBody[api.DrainRequest]) (*result, error) {
 			return wrap(c.drain(ctx, in.actor(), &in.Body))
 		})
@@ -406,6 +407,6 @@ func (c *Control) overrideRoutes(a huma.API) {
 			if err != nil {
 				return nil, err
 			}
-			return wrap(c.undo(ctx, in.actor(), "drain", d.Edge+d.Point, in.Body.Reason))
+			return wrap(c.undo(ctx, in.actor(), "drain", d.Edge+d.Point+d.Node, in.Body.Reason))
 		})
 }

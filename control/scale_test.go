@@ -53,7 +53,7 @@ func TestTenThousandRules(t *testing.T) {
 	step("30,000 evaluations by 3 results", func() {
 		_, probe, _ := r.out.latest()
 		for _, x := range probe.Tasks {
-			r.Observe(report.Observation{Task: x.ID, Point: "local", OK: true, Latency: time.Millisecond})
+			r.ObserveLocal(report.Observation{Task: x.ID, Point: "local", OK: true, Latency: time.Millisecond})
 		}
 		r.settle()
 	})

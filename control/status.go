@@ -9,6 +9,7 @@ import (
 
 	"steerpoint/control/api"
 	"steerpoint/control/internal/engine"
+	"steerpoint/control/internal/moment"
 	"steerpoint/spec"
 	"steerpoint/steering"
 )
@@ -18,6 +19,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 	s := &api.Status{
 		Version: c.cfg.Version, Node: c.cfg.Node, Started: c.started, Listeners: map[string]string{"api": c.ln.Addr().String()},
 		Services: []api.ServiceStatus{}, Overrides: []api.OverrideStatus{}, Points: []api.PointStatus{},
+		Nodes: []api.NodeView{},
 	}
 	if c.deps.Listeners != nil {
 		for role, addr := range c.deps.Listeners() {
@@ -31,7 +33,9 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 		c.allRuleAlarms()
 		found = c.serviceStatus(now.At, service, s)
 		c.overrideStatus(now.At, s)
-		c.pointStatus(now.At, s)
+		c.pointStatus(now, s)
+		c.nodeAlarms()
+		s.Nodes = c.nodeViews(now)
 		s.Store.Revision = c.applied.get()
 	})
 	if err != nil {
@@ -43,6 +47,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 	s.Store.SizeBytes, s.Store.QuotaBytes = c.store.Size()
 	s.Store.Pending = c.queue.pending()
 	s.Map, _ = c.answers.state()
+	s.Map.Nodes, s.Map.Current = c.roster.Current(s.Map.Version, s.Map.Version)
 	if !s.Map.Published.IsZero() {
 		s.Map.AgeSeconds = s.Now.Sub(s.Map.Published).Seconds()
 	}
@@ -193,8 +198,6 @@ func why(e *api.EdgeView, v *engine.View) string {
 		return "answered although down: every edge is, and the rule then answers with its first"
 	case d.AllDown == steering.AllDownFirst && e.Current:
 		return "left out: every edge is down, and the rule then answers with its first"
-	case d.AllDown == steering.AllDownFallback && e.Current:
-		return "left out: every edge is down, and the fallback answers"
 	case e.Current && d.Forced:
 		return "answered: forced"
 	case e.Current && d.Frozen && e.Verdict == "down":
@@ -237,10 +240,10 @@ func (c *Control) overrideStatus(now steering.Instant, s *api.Status) {
 	}
 }
 
-func (c *Control) pointStatus(now steering.Instant, s *api.Status) {
-	for _, p := range c.cfg.Points {
+func (c *Control) pointStatus(now moment.Moment, s *api.Status) {
+	for _, p := range c.engine.Points() {
 		seen := c.seen.of(p.Name)
-		st := api.PointStatus{Name: p.Name, Labels: p.Labels, Observations: seen.n}
+		st := api.PointStatus{Name: p.Name, Labels: p.Labels, Observations: seen.n, State: c.pointState(now, p.Name)}
 		if probe := c.engine.Probe(p.Name); probe != nil {
 			st.Tasks = len(probe.Tasks)
 		}
@@ -248,11 +251,24 @@ func (c *Control) pointStatus(now steering.Instant, s *api.Status) {
 			last := seen.last.UTC()
 			st.LastSeen = &last
 		}
-		if until, drained := c.engine.DrainUntil(now, "", p.Name); drained {
+		if until, drained := c.engine.DrainUntil(now.At, "", p.Name); drained {
 			st.Drained, st.DrainedUntil = true, c.wall(until)
 		}
 		s.Points = append(s.Points, st)
 	}
+}
+
+func (c *Control) pointState(now moment.Moment, name string) string {
+	v, joined := c.roster.View(name, now)
+	switch {
+	case c.ownPoint(name) || !joined:
+		return api.PointLocal
+	case v.Silent:
+		return api.PointSilent
+	case v.Away:
+		return api.PointAway
+	}
+	return api.PointConnected
 }
 
 // findHost finds the service a name belongs to: its service CNAME, a domain of its, or a wildcard domain around it.

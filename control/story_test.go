@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -76,4 +77,33 @@ func TestLosingOneOfTwoAddresses(t *testing.T) {
 	if n := len(r.switches()); n != 1 {
 		t.Errorf("%d switches, want the forced one only", n)
 	}
+}
+
+// TestWhenAllDownChangesAnAnswer proves that what an operator says about an outage is answered while the outage lasts: a
+// new whenAllDown, and an edge taken out of the rule that answers with all.
+//
+// Covers: decisions 3
+func TestWhenAllDownChangesAnAnswer(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	text := strings.Replace(shopYAML, "edges: [east, west, south]", "edges: [east, west]", 1)
+	r.apply(zoneYAML, text)
+	r.all()
+	for range 3 {
+		r.pass(time.Second)
+		r.see("192.0.2.1", false)
+		r.see("192.0.2.2", false)
+	}
+	if st := r.rule("shop", "default"); !st.AllDown {
+		t.Fatalf("every edge is down: %+v", st)
+	}
+	r.awaitAnswer("shop", "default", "192.0.2.1")
+	all := strings.Replace(text, "mode: failover", "mode: failover\n    whenAllDown: all", 1)
+	r.apply(all)
+	r.awaitAnswer("shop", "default", "192.0.2.1", "192.0.2.2")
+	r.apply(strings.Replace(text, "mode: failover", "mode: failover\n    whenAllDown: empty", 1))
+	r.awaitAnswer("shop", "default")
+	r.apply(all)
+	r.awaitAnswer("shop", "default", "192.0.2.1", "192.0.2.2")
+	r.apply(strings.Replace(all, "edges: [east, west]", "edges: [east]", 1))
+	r.awaitAnswer("shop", "default", "192.0.2.1")
 }

@@ -71,7 +71,7 @@ func dnsInput(t *testing.T, yaml ...string) snapshot.DNSInput {
 }
 
 func compileDNS(in snapshot.DNSInput) (*snapshot.DNS, []snapshot.Problem) {
-	return snapshot.CompileDNS(in, &snapshot.TableCache{})
+	return snapshot.CompileDNS(in)
 }
 
 // describeChoices writes choices as "edge(weight) target a,a|aaaa,aaaa".
@@ -218,8 +218,8 @@ func TestCompileOrder(t *testing.T) {
 `
 	other := strings.NewReplacer("name: shop", "name: other", "[www.example.com, www.elsewhere.test]", "[x.elsewhere.test]").Replace(dnsShop)
 	in := dnsInput(t, dnsZones, dnsShop+rules, other+rules)
-	cache := &snapshot.TableCache{}
-	d, problems := snapshot.CompileDNS(in, cache)
+	var compiler snapshot.Compiler
+	d, problems := compiler.Compile(in)
 	var got []string
 	for _, s := range d.Services {
 		for _, r := range s.Rules {
@@ -234,12 +234,16 @@ func TestCompileOrder(t *testing.T) {
 	if d.Services[0].Rules[value].Rule != "net" {
 		t.Errorf("198.51.100.7 gets %s", d.Services[0].Rules[value].Rule)
 	}
-	if again, _ := snapshot.CompileDNS(in, cache); cache.Compiled != 1 || again.Tables[0] != d.Tables[0] {
-		t.Errorf("%d tables compiled for one scope set", cache.Compiled)
+	if again, _ := compiler.Compile(in); compiler.TablesCompiled() != 1 || again.Tables[0] != d.Tables[0] {
+		t.Errorf("%d tables compiled for one scope set", compiler.TablesCompiled())
 	}
 	in.Geo = geo.New()
-	if _, _ = snapshot.CompileDNS(in, cache); cache.Compiled != 2 {
+	again, _ := compiler.Compile(in)
+	if compiler.TablesCompiled() != 2 {
 		t.Error("new geo data did not make a new table")
+	}
+	if again.Tables[0] != d.Tables[0] || again.Services[0].Revision != d.Services[0].Revision {
+		t.Error("new geo data that says the same of these scopes changed a service")
 	}
 }
 
@@ -416,8 +420,8 @@ func TestCompileIsPure(t *testing.T) {
 	first, _ := compileDNS(in)
 	slices.Reverse(in.Zones)
 	second, _ := compileDNS(in)
-	if diff := cmp.Diff(first, second, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
-		t.Error(diff)
+	if !first.Equal(second) {
+		t.Errorf("%+v\nand again\n%+v", first, second)
 	}
 	if addrs := in.Services[0].Edge("a").Addresses; len(addrs) != 3 {
 		t.Errorf("the input's addresses are now %v", addrs)

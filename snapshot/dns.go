@@ -7,15 +7,23 @@ import (
 	"steerpoint/geo"
 )
 
-// DNS is the snapshot for name servers: everything needed to answer, so that nobody is asked at query time.
+// DNS is the snapshot for name servers: everything needed to answer, so that nobody is asked at query time. It is
+// never changed once made: snapshots share what did not change from one to the next.
 type DNS struct {
 	// Version grows with every snapshot control compiles; it is the SOA serial of every zone (mod 2^32).
 	Version uint64    `json:"version"`
 	Created time.Time `json:"created"` // control's wall clock; for map_age and people only
-	Zones   []DNSZone `json:"zones"`
-	// Tables are shared: services with equal scope sets name the same index.
+	// At is when it was made, on the clock of that control process, which is also that of DNSService.Made; 0: as its
+	// services.
+	At    time.Duration `json:"at,omitempty"`
+	Zones []DNSZone     `json:"zones"` // by name
+	// Tables are shared: services with equal scope sets name the same index. An index no service names may be nil: the
+	// others keep theirs from one snapshot to the next.
 	Tables   []*geo.Table `json:"tables"`
-	Services []DNSService `json:"services"`
+	Services []DNSService `json:"services"` // by name
+
+	tableSums []sum // of Tables; nil: not computed yet
+	zonesSum  sum   // of Zones
 }
 
 // DNSZone is one zone we are authoritative for. Names are lower-case FQDNs with the trailing dot.
@@ -69,6 +77,12 @@ type DNSService struct {
 	Table       int           `json:"table"`
 	Rules       []DNSRule     `json:"rules"` // in the total order of scopes; the last is the catch-all
 	NegativeTTL time.Duration `json:"negativeTTL"`
+	// Made is when these answers were compiled, on control's clock: Soonest of the rules counts from it. Revision is
+	// the version of the snapshot in which anything of the service last changed; 0: not told.
+	Made     time.Duration `json:"made,omitempty"`
+	Revision uint64        `json:"revision,omitempty"`
+
+	sum sum // of all of the above; zero: not computed yet
 }
 
 // DNSRule is what one rule answers now.
@@ -82,9 +96,9 @@ type DNSRule struct {
 	Choices []DNSChoice   `json:"choices"`
 	TTL     time.Duration `json:"ttl"`
 	MinTTL  time.Duration `json:"minTTL"`
-	// Soonest is how long after the snapshot's making the answer could change at the earliest because a failure
-	// run, lock, cool-down or dwell is open; 0: nothing is open. The TTL answered is the time left of it, at least
-	// MinTTL, at most TTL; once it is over, TTL.
+	// Soonest is how long after DNSService.Made the answer could change at the earliest because a failure run, lock,
+	// cool-down or dwell is open; 0: nothing is open. The TTL answered is the time left of it, at least MinTTL, at
+	// most TTL; once it is over, TTL.
 	Soonest time.Duration `json:"soonest,omitempty"`
 }
 
@@ -98,4 +112,13 @@ type DNSChoice struct {
 	// HasA and HasAAAA say whether the edge has the family at all, down addresses included; for explanations only.
 	HasA    bool `json:"hasA,omitempty"`
 	HasAAAA bool `json:"hasAAAA,omitempty"`
+}
+
+// Left is what is left of a rule's Soonest when the snapshot is made: Made + Soonest - At, at least 0. A name server
+// counts it down from the snapshot's arrival; it is 0 when nothing is open, or no longer.
+func (d *DNS) Left(s *DNSService, r *DNSRule) time.Duration {
+	if r.Soonest == 0 {
+		return 0
+	}
+	return max(0, r.Soonest-max(0, d.At-s.Made))
 }

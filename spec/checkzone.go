@@ -131,9 +131,6 @@ func (c *checker) override(o *Override) {
 	}
 	if o.Drain != nil {
 		c.exactlyOne("drain", "edge, node, point", o.Drain.Edge, o.Drain.Node, o.Drain.Point)
-		if o.Drain.Node != "" {
-			c.fail("drain.node", o.Drain.Node, valueError{CodeNotYet, "is a node; nodes come with a later version", "edge or point", ""})
-		}
 	}
 	if o.Freeze != nil {
 		c.exactlyOne("freeze", "service, rule", o.Freeze.Service, o.Freeze.Rule)

@@ -12,7 +12,9 @@ const (
 	path2Pattern = `^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?/[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`
 	pathPattern  = "^/[!-)+-~]*\\*?$"
 	tokenPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-	wordPattern  = `^[a-z][a-z0-9_]{0,39}$`
+	// nodePattern is that of names of nodes and points: a machine's own name, with its domain or without.
+	nodePattern = `^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`
+	wordPattern = `^[a-z][a-z0-9_]{0,39}$`
 )
 
 var patterns = map[string]*regexp.Regexp{
@@ -21,12 +23,15 @@ var patterns = map[string]*regexp.Regexp{
 	"path":  regexp.MustCompile(pathPattern),
 	"token": regexp.MustCompile(tokenPattern),
 	"word":  regexp.MustCompile(wordPattern),
+	"node":  regexp.MustCompile(nodePattern),
 }
 
 func formatWords(format string) string {
 	switch format {
 	case "label":
 		return "at most 40 of a-z, 0-9 and '-', with a letter or digit first and last"
+	case "node":
+		return "at most 63 of a-z, 0-9, '-' and '.', with a letter or digit first and last"
 	case "path2":
 		return "two names such as shop/default"
 	case "path":

@@ -53,8 +53,8 @@ type Override struct {
 // Drain names what is taken out: exactly one of the three.
 type Drain struct {
 	Edge  string `json:"edge" format:"path2" doc:"service/edge"`
-	Node  string `json:"node" format:"label" doc:"a node"`
-	Point string `json:"point" format:"label" doc:"a probe point"`
+	Node  string `json:"node" format:"node" doc:"a node"`
+	Point string `json:"point" format:"node" doc:"a probe point"`
 }
 
 // Freeze names what stands still: exactly one of the two.

@@ -72,7 +72,7 @@ func (r *Rule) setAllDead(now Instant, dead bool) {
 	r.allDead = dead
 	reason := "an edge of the rule is not down any more"
 	if dead {
-		reason = "every edge of the rule is down: " + r.cfg.AllDown.consequence()
+		reason = "every edge of the rule is down: " + r.answerOfAllDown().consequence()
 	}
 	r.emit(Event{Kind: EventAllDown, At: now, AllDown: dead, Reason: reason})
 }

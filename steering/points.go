@@ -14,6 +14,8 @@ import (
 type Point struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels,omitempty"` // continent, country, province, city, isp, region, ...
+	// Silent: nothing was heard of it for ten minutes. Rules that choose by near or labels take others in its place.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // PointSelector says which points a rule wants: Names, or Labels (all must match), or Count points near the scope.
@@ -29,6 +31,10 @@ type PointSelector struct {
 // Near takes the points whose labels match the scope most specifically: isp and province, province, isp and country,
 // country, continent, any; ties go by a hash of rule and point, so that rules spread over equal points and an
 // assignment does not move when other points come and go.
+//
+// A silent point gives its place to the next best one that is not; without one it keeps it, since a majority of fewer
+// points is easier to mislead. Of points chosen by labels, which have no next best, the silent ones are left out while
+// more than half of all speak. A point that is named is never replaced.
 func AssignPoints(ruleKey string, s scope.Scope, sel PointSelector, all []Point) (assigned []string, warning string) {
 	switch {
 	case len(sel.Names) > 0:
@@ -38,6 +44,23 @@ func AssignPoints(ruleKey string, s scope.Scope, sel PointSelector, all []Point)
 	default:
 		return near(ruleKey, s, sel.Count, all)
 	}
+}
+
+// Substitutes says which of a rule's points are left out because they are silent, and which stand in for them.
+func Substitutes(ruleKey string, s scope.Scope, sel PointSelector, all []Point) (silent, instead []string) {
+	if !slices.ContainsFunc(all, func(p Point) bool { return p.Silent }) {
+		return nil, nil
+	}
+	speaking := slices.Clone(all)
+	for i := range speaking {
+		speaking[i].Silent = false
+	}
+	wanted, _ := AssignPoints(ruleKey, s, sel, speaking)
+	got, _ := AssignPoints(ruleKey, s, sel, all)
+	without := func(a, b []string) []string {
+		return slices.DeleteFunc(slices.Clone(a), func(n string) bool { return slices.Contains(b, n) })
+	}
+	return without(wanted, got), without(got, wanted)
 }
 
 func byName(names []string, all []Point) (assigned []string, warning string) {
@@ -57,10 +80,18 @@ func byName(names []string, all []Point) (assigned []string, warning string) {
 }
 
 func byLabels(labels map[string]string, all []Point) (assigned []string, warning string) {
+	var speaking []string
 	for _, p := range all {
-		if hasLabels(p, labels) {
-			assigned = append(assigned, p.Name)
+		if !hasLabels(p, labels) {
+			continue
 		}
+		assigned = append(assigned, p.Name)
+		if !p.Silent {
+			speaking = append(speaking, p.Name)
+		}
+	}
+	if 2*len(speaking) > len(assigned) {
+		assigned = speaking
 	}
 	slices.Sort(assigned)
 	if len(assigned) == 0 {
@@ -80,19 +111,30 @@ func hasLabels(p Point, labels map[string]string) bool {
 
 func near(ruleKey string, s scope.Scope, count int, all []Point) (assigned []string, warning string) {
 	type ranked struct {
-		name  string
-		level int
-		hash  uint64
+		name   string
+		silent bool
+		level  int
+		hash   uint64
 	}
 	rank := make([]ranked, 0, len(all))
 	for _, p := range all {
-		rank = append(rank, ranked{p.Name, nearness(s, p), pointHash(ruleKey, p.Name)})
+		rank = append(rank, ranked{p.Name, p.Silent, nearness(s, p), pointHash(ruleKey, p.Name)})
 	}
 	slices.SortFunc(rank, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name))
 	})
-	for i := 0; i < len(rank) && i < count; i++ {
-		assigned = append(assigned, rank[i].name)
+	taken, left := make([]bool, len(rank)), count
+	for _, silent := range []bool{false, true} {
+		for i := range rank {
+			if rank[i].silent == silent && left > 0 {
+				taken[i], left = true, left-1
+			}
+		}
+	}
+	for i := range rank { // in order of rank, so that a point that falls silent and has no substitute changes nothing
+		if taken[i] {
+			assigned = append(assigned, rank[i].name)
+		}
 	}
 	if len(assigned) < count {
 		warning = fmt.Sprintf("%d probe points asked for, %d exist; the majority is of those", count, len(assigned))

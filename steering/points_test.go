@@ -86,3 +86,59 @@ func TestNamedAndLabelledPoints(t *testing.T) {
 		t.Error("no point matches, and no warning says so")
 	}
 }
+
+// A silent point gives its place to the next best one, keeps it when there is none, and has it back when it speaks.
+//
+// Covers: A6, decisions 2, issue3 silent points
+func TestSilentPointsAreReplaced(t *testing.T) {
+	names := func(all []Point, silent ...string) []Point {
+		out := slices.Clone(all)
+		for i := range out {
+			out[i].Silent = slices.Contains(silent, out[i].Name)
+		}
+		return out
+	}
+	de := []Point{point("de1", "country=DE"), point("de2", "country=DE"), point("fr", "country=FR"), point("jp", "country=JP"), point("us", "country=US")}
+	s, err := scope.Scope{Country: []string{"DE"}}.Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := PointSelector{Near: true, Count: 3}
+	whole, _ := AssignPoints("shop/de", s, near, de)
+	if len(whole) != 3 || whole[2] != "fr" {
+		t.Fatalf("near 3: %v", whole)
+	}
+	for _, c := range []struct{ silent, gone []string }{
+		{nil, nil},
+		{[]string{"us"}, nil}, // not of this rule
+		{[]string{"de1"}, []string{"de1"}},
+		{[]string{"de1", "fr"}, []string{"de1", "fr"}},
+		{[]string{"de1", "fr", "jp"}, []string{"fr"}}, // there is one substitute, and de1 is the nearer of the silent
+	} {
+		all := names(de, c.silent...)
+		got, warning := AssignPoints("shop/de", s, near, all)
+		gone, come := Substitutes("shop/de", s, near, all)
+		if len(got) != 3 || warning != "" || !slices.Equal(gone, c.gone) || len(come) != len(c.gone) {
+			t.Errorf("silent %v: %v, gone %v, come %v (%s)", c.silent, got, gone, come, warning)
+		}
+		if c.gone == nil && !slices.Equal(got, whole) {
+			t.Errorf("silent %v: %v, want %v", c.silent, got, whole)
+		}
+	}
+	every, _ := AssignPoints("shop/de", s, near, names(de, "de1", "de2", "fr", "jp", "us"))
+	if !slices.Equal(every, whole) {
+		t.Errorf("all silent: %v, want %v as before", every, whole)
+	}
+
+	east := []Point{point("a", "region=east"), point("b", "region=east"), point("c", "region=east"), point("w", "region=west")}
+	sel := PointSelector{Labels: map[string]string{"region": "east"}}
+	if got, _ := AssignPoints("x/y", s, sel, names(east, "b")); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("labels, one of three silent: %v, want the two that speak", got)
+	}
+	if got, _ := AssignPoints("x/y", s, sel, names(east, "a", "b")); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("labels, two of three silent: %v, want all: one alone must not decide", got)
+	}
+	if got, _ := AssignPoints("x/y", s, PointSelector{Names: []string{"b"}}, names(east, "b")); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("a named point: %v, want it kept", got)
+	}
+}

@@ -150,7 +150,14 @@ func (r *Rule) Advance(now Instant) []Event {
 func (r *Rule) Configure(now Instant, cfg RuleConfig) []Event {
 	now = r.begin(now)
 	old, points, suspended := r.edges, r.cfg.Points, r.suspended
-	r.cfg, r.configured = cfg, true
+	was, list, all := r.cfg, r.enabled(r.cfg.Edges), r.participants()
+	r.cfg = cfg
+	// Another set of points, or another interval, is no reason for another list: a schedule that waits for the end of a
+	// freeze goes on waiting, whatever node comes or goes.
+	if cfg.Mode != was.Mode || !slices.Equal(r.enabled(cfg.Edges), list) || !slices.Equal(r.participants(), all) ||
+		!slices.EqualFunc(cfg.Schedule, was.Schedule, Window.equal) {
+		r.configured = true
+	}
 	r.rebuild(old, points, suspended)
 	r.evaluate(now, false)
 	return r.events
@@ -329,10 +336,19 @@ func (r *Rule) Decision() Decision {
 	if r.fallback != "" {
 		d.Edge, d.Set = fallbackName(r.fallback), nil
 	}
-	if r.allDead && r.mode != ModeFixed && !r.force.on {
-		d.AllDown = r.cfg.AllDown
+	if r.allDead {
+		d.AllDown = r.answerOfAllDown()
 	}
 	return d
+}
+
+// answerOfAllDown is what is answered while every edge is down: what the configuration says, unless the rule never moves,
+// an override stands above it, or a freeze keeps it from entering its fallback.
+func (r *Rule) answerOfAllDown() AllDown {
+	if r.mode == ModeFixed || r.force.on || r.cfg.AllDown == AllDownFallback && r.fallback == "" && r.freeze.on {
+		return AllDownHold
+	}
+	return r.cfg.AllDown
 }
 
 func fallbackName(target string) string { return "fallback:" + target }

@@ -120,6 +120,25 @@ func TestFallbackIsEnteredAndLeft(t *testing.T) {
 	wantDecisions(t, events, "0s ->a initial", "1m20s a->fallback:sorry.example.net fallback", "3m40s fallback:sorry.example.net->b fallback")
 }
 
+// Covers: decisions 3
+func TestFrozenRuleEntersNoFallback(t *testing.T) {
+	cfg := configOf(ModeFailover, []string{"p"}, "a", "b")
+	cfg.AllDown, cfg.Fallback = AllDownFallback, "sorry.example.net"
+	r := NewRule(cfg)
+	feed(r, 0, 20*sec, 30*time.Millisecond)
+	r.Freeze(21*sec, 0)
+	events := feed(r, 30*sec, 50*sec, 0, "a", "b")
+	d := r.Decision()
+	if d.Edge != "a" || !d.AllDead || d.AllDown != AllDownHold || d.Held == "" {
+		t.Errorf("%+v", d)
+	}
+	for _, e := range events {
+		if e.Kind == EventAllDown && !strings.HasSuffix(e.Reason, "the answer is held") {
+			t.Errorf("told: %s", e.Reason)
+		}
+	}
+}
+
 // Covers: field 18, decisions 3
 func TestAllDownIsMarkedAndHolds(t *testing.T) {
 	for _, all := range []AllDown{AllDownHold, AllDownAll, AllDownFirst, AllDownEmpty} {

@@ -1,6 +1,9 @@
 package steering
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // lookAhead is how far the next change of a schedule is searched: every window recurs within a week, and a day more
 // covers one that spans midnight or a shift of daylight saving time.
@@ -47,6 +50,11 @@ func (r *Rule) enabled(names []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// equal reports whether two windows are the same. Zones are compared by name: each configuration loads its own.
+func (w Window) equal(o Window) bool {
+	return w.Days == o.Days && w.From == o.From && w.To == o.To && w.Zone.String() == o.Zone.String() && slices.Equal(w.Edges, o.Edges)
 }
 
 // span is the window that starts on the day t falls on in the window's zone: local wall times, so that a shift of

@@ -136,8 +136,12 @@ func RestoreRule(cfg RuleConfig, s State, now Instant) (*Rule, error) {
 		force:  override{s.Force.On, s.Force.Edge, s.Force.Until},
 		freeze: override{s.Freeze.On, "", s.Freeze.Until},
 	}
+	gap := max(now-s.At, 0)
 	if r.better.On {
-		r.better.Since += max(now-s.At, 0)
+		r.better.Since += gap
+	}
+	if r.decided {
+		r.firstAt += gap // a tie from the start waits its cool-down
 	}
 	r.answered = r.name()
 	r.configured = cfg.Mode != s.Mode || !slices.Equal(r.enabled(cfg.Edges), s.Base)

@@ -26,9 +26,9 @@ type app struct {
 	in        io.Reader
 	out, errs io.Writer
 
-	server, token, data string
-	output              string // "", json or yaml
-	noColor             bool
+	server, token, data, ca string
+	output                  string // "", json or yaml
+	noColor                 bool
 
 	started bool // the command line was understood and the command itself has begun
 }
@@ -59,6 +59,11 @@ func faultOf(err error) *fault.Error {
 		return known
 	case errors.As(err, &p):
 		return problem(p)
+	case untrusted(err):
+		return &fault.Error{
+			Exit: fault.ExitNoServer, Code: "SERVER_UNTRUSTED", What: "the server's certificate is not vouched for", Why: err.Error(),
+			Do: "give the authority of its cluster with --ca FILE or STEER_CA: it is <data>/ca/ca.crt on that machine", Err: err,
+		}
 	case errors.Is(err, api.ErrUnreachable):
 		return &fault.Error{
 			Exit: fault.ExitNoServer, Code: "SERVER_UNREACHABLE", What: "no server was reached", Why: err.Error(),
@@ -113,15 +118,31 @@ func (a *app) client() (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := api.NewClient(s.URL, s.Token)
+	c, err := clientOf(s)
+	if err != nil {
+		return nil, err
+	}
 	if u, err := user.Current(); err == nil { // without a name the server records the token's
 		c = c.WithActor(u.Username)
 	}
 	return c, nil
 }
 
+// clientOf is a client of a server that was found.
+func clientOf(s locate.Server) (*api.Client, error) {
+	c := api.NewClient(s.URL, s.Token)
+	if s.CA == "" {
+		return c, nil
+	}
+	h, err := trusting(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	return c.WithHTTP(h), nil
+}
+
 func (a *app) place() locate.Options {
-	return locate.Options{Server: a.server, Token: a.token, Data: a.data, Env: os.Getenv}
+	return locate.Options{Server: a.server, Token: a.token, Data: a.data, CA: a.ca, Env: os.Getenv}
 }
 
 // dataDir is the data folder: --data, STEER_DATA, or the default.

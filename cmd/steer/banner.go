@@ -11,10 +11,22 @@ import (
 	"steerpoint/cmd/steer/internal/settings"
 )
 
-// banner is what `steer up` prints when it serves.
-func banner(w io.Writer, listeners map[string]string, dir string) {
-	fmt.Fprintf(w, "steer is up: name server on %s, API and status page on http://%s/, data in %s\n",
-		listeners[settings.RoleDNS], listeners[settings.RoleAPI], dir)
+// banner is what a process with control in it prints when it serves.
+func banner(w io.Writer, c *center) {
+	l := c.listeners()
+	var serves []string
+	if l[settings.RoleDNS] != "" {
+		serves = append(serves, "name server on "+l[settings.RoleDNS])
+	}
+	scheme := "http"
+	if c.control.Secure() {
+		scheme = "https"
+	}
+	serves = append(serves, fmt.Sprintf("API and status page on %s://%s/", scheme, l[settings.RoleAPI]))
+	if l[settings.RoleNodes] != "" {
+		serves = append(serves, "nodes on "+l[settings.RoleNodes])
+	}
+	fmt.Fprintf(w, "steer is up: %s, data in %s\n", strings.Join(serves, ", "), c.dir)
 }
 
 // demoBanner says what to try, with the addresses as they are: each line can be copied.

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"steerpoint/agent"
 	"steerpoint/cmd/steer/internal/doctor"
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/cmd/steer/internal/locate"
@@ -30,7 +33,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var listen []string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine, the server, and the DNS around it",
+		Short: "Check this machine, the server or the node on it, and the DNS around it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.dataDir()
@@ -41,8 +44,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			results := doctor.Run(cmd.Context(), machineChecks(dir, s))
-			results = append(results, a.serverChecks(cmd.Context())...)
+			results := a.diagnose(cmd.Context(), dir, s)
 			if err := a.show(results, func(w io.Writer, p text.Painter) { diagnosis(w, p, results) }); err != nil {
 				return err
 			}
@@ -56,16 +58,53 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-func machineChecks(dir string, s settings.Settings) []doctor.Check {
-	held := map[string]string{}
+// diagnose checks this machine, and what its data folder makes it: a node of some control, or control itself.
+func (a *app) diagnose(ctx context.Context, dir string, s settings.Settings) []doctor.Result {
+	var held locate.Running
 	if r, err := locate.ReadRunning(dir); err == nil && r.Alive() {
-		held = r.Listeners
+		held = r
 	}
-	checks := []doctor.Check{
-		doctor.Clock, doctor.Files, doctor.Buffers(rmemMax), doctor.Folder(dir),
-		doctor.Port(settings.RoleDNS, "udp", s.Listen[settings.RoleDNS], held[settings.RoleDNS]),
-		doctor.Port(settings.RoleDNS, "tcp", s.Listen[settings.RoleDNS], held[settings.RoleDNS]),
-		doctor.Port(settings.RoleAPI, "tcp", s.Listen[settings.RoleAPI], held[settings.RoleAPI]),
+	if agent.Joined(dir) && a.server == "" {
+		return doctor.Run(ctx, nodeChecks(dir, s, held))
+	}
+	return append(doctor.Run(ctx, machineChecks(dir, s, held)), a.serverChecks(ctx)...)
+}
+
+// nodeChecks are those of a machine that joined: its identity, its control, and what the running node does.
+func nodeChecks(dir string, s settings.Settings, held locate.Running) []doctor.Check {
+	checks := []doctor.Check{doctor.Clock, doctor.Files, doctor.Buffers(rmemMax), doctor.Folder(dir)}
+	m, err := agent.Inspect(dir)
+	if err != nil {
+		return append(checks, func(context.Context) []doctor.Result {
+			return []doctor.Result{{Check: "identity", Level: doctor.Fail, Detail: err.Error(), Do: "join again with a new token"}}
+		})
+	}
+	checks = append(checks, func(context.Context) []doctor.Result {
+		return []doctor.Result{{Check: "identity", Level: doctor.OK, Detail: fmt.Sprintf("node %s with %s", m.Name, rolesText(m.Roles))}}
+	}, doctor.Certificate(m.Expires, m.Lifetime, time.Now()))
+	if slices.Contains(m.Roles, agent.RoleDNS) {
+		checks = append(checks, dnsPorts(s, held)...)
+	}
+	for _, url := range m.Servers {
+		checks = append(checks, doctor.Control(url, m.Authority, m.Certificate))
+	}
+	return append(checks, doctor.Following(held.Listeners[settings.RoleHealth], m.Roles))
+}
+
+func dnsPorts(s settings.Settings, held locate.Running) []doctor.Check {
+	addr, in := s.Listen[settings.RoleDNS], held.Listeners[settings.RoleDNS]
+	return []doctor.Check{doctor.Port(settings.RoleDNS, "udp", addr, in), doctor.Port(settings.RoleDNS, "tcp", addr, in)}
+}
+
+func machineChecks(dir string, s settings.Settings, held locate.Running) []doctor.Check {
+	checks := []doctor.Check{doctor.Clock, doctor.Files, doctor.Buffers(rmemMax), doctor.Folder(dir)}
+	onlyControl := held.PID != 0 && held.Listeners[settings.RoleDNS] == ""
+	if !onlyControl { // `steer control` has no name server
+		checks = append(checks, dnsPorts(s, held)...)
+	}
+	checks = append(checks, doctor.Port(settings.RoleAPI, "tcp", s.Listen[settings.RoleAPI], held.Listeners[settings.RoleAPI]))
+	if addr, in := s.Listen[settings.RoleNodes], held.Listeners[settings.RoleNodes]; addr != "" || in != "" {
+		checks = append(checks, doctor.Port(settings.RoleNodes, "tcp", addr, in))
 	}
 	db, err := geo.Open(geo.Config{Lists: s.Geo.Lists, Databases: s.Geo.Databases})
 	if err != nil {
@@ -99,6 +138,7 @@ func (a *app) serverChecks(ctx context.Context) []doctor.Result {
 	for _, al := range s.Alarms {
 		results = append(results, doctor.Result{Check: "alarm", Level: doctor.Warn, Detail: al.Code + " " + render.Alarm(al), Do: "steer help " + al.Code})
 	}
+	results = append(results, nodesResult(s)...)
 	zones, err := zonesOf(ctx, c)
 	if err != nil {
 		return append(results, doctor.Result{Check: "zones", Level: doctor.Fail, Detail: err.Error()})
@@ -108,6 +148,28 @@ func (a *app) serverChecks(ctx context.Context) []doctor.Result {
 		return append(results, doctor.Result{Check: "resolver", Level: doctor.Unknown, Detail: err.Error()})
 	}
 	return append(results, doctor.Run(ctx, dnsChecks(r, zones, s))...)
+}
+
+// nodesResult says how many nodes are as they should be; those that are not have an alarm each.
+func nodesResult(s api.Status) []doctor.Result {
+	good, all := 0, 0
+	for _, n := range s.Nodes {
+		if n.State == api.NodeRevoked {
+			continue
+		}
+		all++
+		if n.Connected && (n.Map == nil || n.Map.Error == "") && (n.Tasks == nil || n.Tasks.Error == "") {
+			good++
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	r := doctor.Result{Check: "nodes", Level: doctor.OK, Detail: fmt.Sprintf("%d of %d are connected and take what they are sent", good, all)}
+	if good < all {
+		r.Level, r.Do = doctor.Warn, "steer node list"
+	}
+	return []doctor.Result{r}
 }
 
 func zonesOf(ctx context.Context, c *api.Client) ([]doctor.Zone, error) {

@@ -54,11 +54,14 @@ func portOf(addr string) int {
 // greet fills an empty store with the demo's resources, waits until answers come from this process, and says what it
 // offers.
 func (u *up) greet(ctx context.Context) error {
-	c := api.NewClient("http://"+u.control.Addr().String(), u.control.Token()).WithActor("steer up")
+	c, err := u.client("steer up")
+	if err != nil {
+		return err
+	}
 	if err := waitReady(ctx, c); err != nil {
 		return err
 	}
-	banner(u.out, u.listeners(), u.dir)
+	banner(u.out, &u.center)
 	if u.demo == nil {
 		return nil
 	}

@@ -15,55 +15,112 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"steerpoint/agent"
 	"steerpoint/authdns"
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/cmd/steer/internal/follow"
 	"steerpoint/cmd/steer/internal/health"
 	"steerpoint/cmd/steer/internal/settings"
-	"steerpoint/internal/supervise"
+	"steerpoint/internal/folder"
 )
 
+// nodeFlags are the options of `steer node`.
+type nodeFlags struct {
+	roles, from, token, name string
+	join, labels, listen     []string
+	log                      logFlags
+}
+
 func (a *app) nodeCommand() *cobra.Command {
-	var roles, from string
-	var listen []string
-	var log logFlags
+	var f nodeFlags
 	c := &cobra.Command{
-		Use:   "node --roles dns [--from FILE|DIR]",
-		Short: "Run a name server alone, from the map another process keeps on disk",
-		Long: `Run a name server of its own process. It answers by the map that ` + "`steer up`" + ` keeps in its data folder, takes
-every new one within a quarter second, and answers on by the last when that process is gone, for ever.`,
+		Use:   "node --roles dns,probe --join URL --token FILE",
+		Short: "Run a name server or a probe point of a cluster on this machine",
+		Long: `Run the planes of a node on this machine: a name server (dns), a probe point (probe), or both.
+
+With --join it becomes a node of the control at URL: it joins once with a token, gets a certificate, renews that by
+itself, follows what control decides and reports what it measures. The token is in a file, on standard input (--token -)
+or in $STEER_TOKEN; after the join it is never needed again. While control is away the node answers and probes on by
+what it has, also after a restart. On a folder that has joined, ` + "`steer node`" + ` alone starts it again.
+
+With --from, or on the data folder of ` + "`steer up`" + `, it is a name server without a control: it answers by the map in that
+folder, takes every new one within a quarter second, and answers on by the last when the other process is gone.`,
+		Example: "  steer node --roles dns,probe --join https://control.example.net:7072 --token token --label country=JP --label isp=ntt\n" +
+			"  steer node --roles dns --from /var/lib/steer",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if roles != "dns" {
-				return fault.Usage(fmt.Sprintf("--roles %q is not a role this version can run alone", roles), "use --roles dns")
-			}
-			dir, err := a.dataDir()
-			if err != nil {
-				return err
-			}
-			s, err := settings.Load(dir, listen)
-			if err != nil {
-				return err
-			}
-			logger, err := log.logger(a.errs, slog.LevelInfo)
-			if err != nil {
-				return err
-			}
-			if from == "" {
-				from = dir
-			}
-			path, own := follow.Path(from), filepath.Join(dir, follow.FileName)
-			if same(path, own) {
-				own = "" // the process that writes it keeps it
-			}
-			return a.runNode(cmd.Context(), &s, path, own, logger)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.node(cmd.Context(), &f) },
 	}
-	c.Flags().StringVar(&roles, "roles", "dns", "roles of this node; dns is the only one that runs alone")
-	c.Flags().StringVar(&from, "from", "", "map file, or the data folder it is in (default: the data folder)")
-	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT, for dns and health (repeatable)")
-	log.register(c)
+	c.Flags().StringVar(&f.roles, "roles", "", "roles of this node: dns, probe (default: those it joined with; dns with --from)")
+	c.Flags().StringArrayVar(&f.join, "join", nil, "URL of control's node port, such as https://HOST:7072 (repeatable: tried in turn)")
+	c.Flags().StringVar(&f.token, "token", "", "file with the join token, or - for standard input (default: $"+tokenVariable+")")
+	c.Flags().StringVar(&f.name, "name", "", "name of this node (default: the name of the machine)")
+	c.Flags().StringArrayVar(&f.labels, "label", nil, "KEY=VALUE that says where it is: continent, country, province, city, isp, region (repeatable)")
+	c.Flags().StringVar(&f.from, "from", "", "map file, or the data folder it is in: answer by it, without a control")
+	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns and health (repeatable)")
+	f.log.register(c)
+	c.AddCommand(nodeSubcommands(a)...)
 	return c
+}
+
+// node tells which kind of node is asked for: one of a control, or a name server that follows a file.
+func (a *app) node(ctx context.Context, f *nodeFlags) error {
+	roles, err := nodeRoles(f.roles)
+	if err != nil {
+		return err
+	}
+	dir, err := a.dataDir()
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return err
+	}
+	s, err := settings.Load(dir, f.listen)
+	if err != nil {
+		return err
+	}
+	logger, err := f.log.logger(a.errs, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	if len(f.join) > 0 && f.from != "" {
+		return fault.Usage("--join and --from exclude each other", "a node follows a control, or a file")
+	}
+	if len(f.join) > 0 || f.from == "" && agent.Joined(dir) {
+		return a.runMember(ctx, f, &s, dir, roles, logger)
+	}
+	if f.token != "" || f.name != "" || len(f.labels) > 0 {
+		return fault.Usage("no control was given to join", "add --join https://HOST:7072")
+	}
+	if len(roles) > 0 && !slices.Equal(roles, []string{agent.RoleDNS}) {
+		return fault.Usage(fmt.Sprintf("--roles %s needs a control", f.roles), "add --join https://HOST:7072 and --token FILE; without a control there is --roles dns --from DIR")
+	}
+	from := f.from
+	if from == "" {
+		from = dir
+	}
+	path, own := follow.Path(from), filepath.Join(dir, follow.FileName)
+	if same(path, own) {
+		own = "" // the process that writes it keeps it
+	}
+	return a.runFollower(ctx, &s, path, own, logger)
+}
+
+// nodeRoles reads --roles; none without it.
+func nodeRoles(list string) ([]string, error) {
+	var roles []string
+	for _, r := range strings.Split(list, ",") {
+		r = strings.TrimSpace(r)
+		switch {
+		case r == "":
+		case r != agent.RoleDNS && r != agent.RoleProbe:
+			return nil, fault.Usage(fmt.Sprintf("--roles: %q is not a role this version can run alone", r), "use dns, probe or dns,probe")
+		case !slices.Contains(roles, r):
+			roles = append(roles, r)
+		}
+	}
+	slices.Sort(roles)
+	return roles, nil
 }
 
 // same reports whether both paths name one file, whether it exists or not.
@@ -78,27 +135,34 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(sa, sb)
 }
 
-// runNode answers by the map in path. own is where this node keeps a copy of its last good map, so that it starts with
-// the other file damaged or gone; "" keeps none.
-func (a *app) runNode(ctx context.Context, s *settings.Settings, path, own string, log *slog.Logger) error {
+// runFollower answers by the map in path. own is where this node keeps a copy of its last good map, so that it starts
+// with the other file damaged or gone; "" keeps none.
+func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own string, log *slog.Logger) error {
 	bind, err := s.Bind(settings.RoleDNS)
 	if err != nil {
 		return err
 	}
-	reg := prometheus.NewRegistry()
 	if own != "" {
-		if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
-			return startFault("data", filepath.Dir(own), err)
+		dir, err := folder.Open(filepath.Dir(own))
+		switch {
+		case errors.Is(err, folder.ErrLocked): // its owner keeps a map of its own there
+			log.Warn("no copy of the map is kept: the data folder is another process's; give a folder with --data", "error", err)
+			own = ""
+		case err != nil:
+			return folderFault(filepath.Dir(own), err)
+		default:
+			defer dir.Close()
 		}
 	}
-	dns, err := authdns.New(authdns.Config{Listen: bind, StateFile: own}, reg, log)
+	p, reg := newProcess(ctx, log), prometheus.NewRegistry()
+	dns, err := authdns.New(authdns.Config{Listen: bind, StateFile: own, Inherited: p.sockets}, reg, log)
 	if err != nil {
-		return startFault(settings.RoleDNS, s.Listen[settings.RoleDNS], err)
+		return errors.Join(startFault(settings.RoleDNS, s.Listen[settings.RoleDNS], err), p.abandon())
 	}
 	f := &follow.Follower{Path: path, Swap: dns, Log: log}
 	if _, err := f.Load(); err != nil {
 		if dns.Map().Version == 0 {
-			return errors.Join(noMap(path, err), dns.Close())
+			return errors.Join(noMap(path, err), dns.Close(), p.abandon())
 		}
 		log.Error("the map cannot be used; answering by this node's own copy of the last good one", "file", path, "error", err)
 	}
@@ -108,22 +172,21 @@ func (a *app) runNode(ctx context.Context, s *settings.Settings, path, own strin
 		}
 		return nil
 	}
-	h, err := health.Listen(s.Listen[settings.RoleHealth], ready, reg)
+	h, err := health.Listen(p.listen(settings.RoleHealth), s.Listen[settings.RoleHealth], ready, reg)
 	if err != nil {
-		return errors.Join(startFault(settings.RoleHealth, s.Listen[settings.RoleHealth], err), dns.Close())
+		return errors.Join(startFault(settings.RoleHealth, s.Listen[settings.RoleHealth], err), dns.Close(), p.abandon())
 	}
 	a.progress("name server on %s, health and metrics on http://%s; map %d from %s", addrs(dns.Addrs()), h.Addr(), dns.Map().Version, path)
-	g := supervise.New(ctx)
-	g.Go("name server", dns.Run)
-	g.Go("map file", f.Run)
-	g.Go("health", h.Run)
-	return stopped(g.Wait())
+	p.answer("name server", dns.Run)
+	p.work("map file", f.Run)
+	p.work("health", h.Run)
+	return stopped(p.wait())
 }
 
 func noMap(path string, err error) error {
 	e := &fault.Error{Exit: fault.ExitBadInput, Code: "NO_MAP", What: "there is no map to answer by", Why: err.Error(), Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
-		e.Do = "start `steer up` on that data folder once, or name another with --from (looked for " + path + ")"
+		e.Do = "start `steer up` on that data folder once, or name another with --from, or a control with --join (looked for " + path + ")"
 	}
 	return e
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,17 +116,24 @@ func (a *app) unfreezeCommand() *cobra.Command {
 func (a *app) drainCommand() *cobra.Command {
 	var t holding
 	c := &cobra.Command{
-		Use:     "drain SERVICE/EDGE|POINT --for DURATION --reason TEXT",
-		Short:   "Take an edge out of every rule, or a probe point's votes out of every verdict",
+		Use:   "drain SERVICE/EDGE|NODE|POINT --for DURATION --reason TEXT",
+		Short: "Take an edge out of every rule, or a node or probe point out of use",
+		Long: `Take an edge out of every rule, or a node out of use: a drained probe point has no vote, and rules that choose
+points by near or labels choose others; a drained name server is told so and answers on, so that whoever sends
+resolvers to it can stop first.`,
 		Example: "  steer drain shop/east --for 2h --reason 'new kernel'\n  steer drain tokyo --until-ended --reason 'its uplink is broken'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := t.check(); err != nil {
 				return err
 			}
-			r := api.DrainRequest{For: t.hold, Reason: t.reason}
-			r.Edge, r.Point = drained(args[0])
-			return a.overrule(func(c *api.Client) (api.OverrideResult, error) { return c.Drain(cmd.Context(), r) })
+			return a.overrule(func(c *api.Client) (api.OverrideResult, error) {
+				d, err := drained(cmd.Context(), c, args[0])
+				if err != nil {
+					return api.OverrideResult{}, err
+				}
+				return c.Drain(cmd.Context(), api.DrainRequest{Edge: d.edge, Node: d.node, Point: d.point, For: t.hold, Reason: t.reason})
+			})
 		},
 	}
 	t.register(c)
@@ -132,19 +141,32 @@ func (a *app) drainCommand() *cobra.Command {
 }
 
 func (a *app) undrainCommand() *cobra.Command {
-	return a.undo("undrain SERVICE/EDGE|POINT", "End a drain", func(c *api.Client, cmd *cobra.Command, target, reason string) (api.OverrideResult, error) {
-		r := api.UndoRequest{Reason: reason}
-		r.Edge, r.Point = drained(target)
-		return c.Undrain(cmd.Context(), r)
+	return a.undo("undrain SERVICE/EDGE|NODE|POINT", "End a drain", func(c *api.Client, cmd *cobra.Command, target, reason string) (api.OverrideResult, error) {
+		d, err := drained(cmd.Context(), c, target)
+		if err != nil {
+			return api.OverrideResult{}, err
+		}
+		return c.Undrain(cmd.Context(), api.UndoRequest{Edge: d.edge, Node: d.node, Point: d.point, Reason: reason})
 	})
 }
 
-// drained tells an edge from a probe point: only an edge has its service's name before it.
-func drained(target string) (edge, point string) {
+// drainTarget is what a drain is about: one of the fields is set.
+type drainTarget struct{ edge, node, point string }
+
+// drained tells edges, nodes and points apart: only an edge has its service's name before it, and a point that is no
+// node is one of the control process itself.
+func drained(ctx context.Context, c *api.Client, target string) (drainTarget, error) {
 	if strings.Contains(target, "/") {
-		return target, ""
+		return drainTarget{edge: target}, nil
 	}
-	return "", target
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return drainTarget{}, err
+	}
+	if slices.ContainsFunc(nodes, func(n api.NodeView) bool { return n.Name == target }) {
+		return drainTarget{node: target}, nil
+	}
+	return drainTarget{point: target}, nil
 }
 
 // undo is the shape of the commands that end an override.

@@ -42,6 +42,7 @@ Exit codes: 0 done; 1 the thing asked about is not so; 2 bad usage or bad input;
 	f := root.PersistentFlags()
 	f.StringVar(&a.server, "server", "", "URL of the server (or STEER_SERVER)")
 	f.StringVar(&a.token, "token", "", "token for the server (or STEER_TOKEN)")
+	f.StringVar(&a.ca, "ca", "", "file with the authority that vouches for an https server (or STEER_CA; default those of the system)")
 	f.StringVar(&a.data, "data", "", "data folder (or STEER_DATA; default $XDG_DATA_HOME/steerpoint)")
 	f.StringVarP(&a.output, "output", "o", "", "output for programs: json or yaml")
 	f.BoolVar(&a.noColor, "no-color", false, "no colour (or NO_COLOR)")
@@ -64,10 +65,10 @@ func (a *app) addCommands(root *cobra.Command) {
 			root.AddCommand(c)
 		}
 	}
-	add(groupRun, a.upCommand(), a.nodeCommand(), a.doctorCommand())
+	add(groupRun, a.upCommand(), a.controlCommand(), a.nodeCommand(), a.tokenCommand(), a.doctorCommand())
 	add(groupResources, a.applyCommand(), a.planCommand(), a.getCommand(), a.deleteCommand())
 	add(groupSee, a.statusCommand(), a.explainCommand(), a.switchesCommand(), a.watchCommand(), a.probeCommand())
 	add(groupAct, a.forceCommand(), a.unforceCommand(), a.freezeCommand(), a.unfreezeCommand(), a.drainCommand(), a.undrainCommand())
 	add(groupOffline, a.replayCommand(), a.geoCommand(), a.schemaCommand())
-	root.AddCommand(a.demoCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.versionCommand(), a.manCommand(root))
 }

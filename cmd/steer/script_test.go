@@ -16,16 +16,18 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"steerpoint/cmd/steer/internal/locate"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"steer": main, "ask": ask})
+	testscript.Main(m, map[string]func(){"steer": main, "ask": ask, "site": site, "points": points})
 }
 
 // TestScripts runs the sessions of testdata/script with the real program. Each has a data folder of its own. Besides
 // the usual commands there are:
 //
-//	ready                        wait until the steer on the data folder answers; sets $DNS and $API to its addresses
+//	ready                        wait until the steer on the data folder answers; sets $DNS, $API and $NODES to its addresses
 //	eventually WAIT RE CMD...    run CMD until its output (both streams) matches RE, for at most WAIT
 //	never WAIT RE CMD...         run CMD over and over for WAIT: its output must never match RE
 //	ask NAME TYPE [SUBNET]       a DNS query to $DNS; prints rcode, records, and the scope of the client-subnet option
@@ -34,6 +36,11 @@ func TestMain(m *testing.M) {
 //	terminate WORD               SIGTERM to the background process that has WORD among its arguments
 //	validjson                    the last output is one JSON value, or one a line
 //	freeport NAME...             sets each variable to a port that is free for UDP and TCP on 127.0.0.1
+//	nodeready FOLDER NAME        wait until the steer on another data folder listens; sets $NAME_DNS and $NAME_HEALTH
+//	apiport NAME                 sets a variable to the port of the API that $API names
+//	fromfile NAME FILE           sets a variable to the content of a file, without the blanks around it
+//	points RULE                  (a program) the probe points of a rule of the service shop, by name
+//	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -49,6 +56,9 @@ func TestScripts(t *testing.T) {
 			"terminate":  terminate,
 			"validjson":  validJSON,
 			"freeport":   freePort,
+			"nodeready":  nodeReady,
+			"fromfile":   fromFile,
+			"apiport":    apiPort,
 		},
 	})
 }
@@ -83,6 +93,7 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(json.Unmarshal([]byte(out), &s))
 		ts.Setenv("DNS", s.Listeners["dns"])
 		ts.Setenv("API", s.Listeners["api"])
+		ts.Setenv("NODES", s.Listeners["nodes"])
 		return
 	}
 	ts.Fatalf("steer is not ready after %v:\n%s", startWait, last)
@@ -204,6 +215,41 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 			break
 		}
 	}
+}
+
+func fromFile(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: fromfile NAME FILE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+func apiPort(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: apiport NAME")
+	}
+	_, port, err := net.SplitHostPort(ts.Getenv("API"))
+	ts.Check(err)
+	ts.Setenv(args[0], port)
+}
+
+func nodeReady(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: nodeready FOLDER NAME")
+	}
+	dir := ts.MkAbs(args[0])
+	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(poll) {
+		r, err := locate.ReadRunning(dir)
+		// Not yet, or of a process that was killed: it counts as alive until it is waited for.
+		if err != nil || !r.Alive() || strconv.Itoa(r.PID) == ts.Getenv(args[1]+"_PID") {
+			continue
+		}
+		ts.Setenv(args[1]+"_PID", strconv.Itoa(r.PID))
+		ts.Setenv(args[1]+"_DNS", r.Listeners["dns"])
+		ts.Setenv(args[1]+"_HEALTH", r.Listeners["health"])
+		return
+	}
+	ts.Fatalf("no steer listens for %s after %v", dir, startWait)
 }
 
 // TestScriptsSayWhatTheyCover keeps docs/cases.md complete: every session names what it proves.

@@ -5,24 +5,20 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"steerpoint/authdns"
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/cmd/steer/internal/follow"
-	"steerpoint/cmd/steer/internal/locate"
 	"steerpoint/cmd/steer/internal/settings"
 	"steerpoint/control"
-	"steerpoint/geo"
 	"steerpoint/internal/demo"
-	"steerpoint/internal/supervise"
 	"steerpoint/probe"
 	"steerpoint/steering"
 )
@@ -38,8 +34,8 @@ func (a *app) upCommand() *cobra.Command {
 		Use:   "up [--demo]",
 		Short: "Run everything on this machine: control, name server, probe point, API",
 		Long: `Run control, name server, probe point and API in one process. Everything listens on loopback unless --listen or
-<data>/steer.yaml say otherwise. SIGHUP reads the geo data files again. Ctrl-C or SIGTERM stops; a second one does
-not wait.`,
+<data>/steer.yaml say otherwise; an API that does not is TLS. With --listen nodes=ADDR:PORT other machines may join,
+as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C or SIGTERM stops; a second one does not wait.`,
 		Example: "  steer up --demo\n" +
 			"  steer up --data /var/lib/steer --listen dns=192.0.2.53:53 --listen api=127.0.0.1:7070",
 		Args: cobra.NoArgs,
@@ -63,48 +59,39 @@ not wait.`,
 			if err != nil {
 				return err
 			}
-			u := &up{settings: s, dir: dir, log: logger, out: a.out, reg: prometheus.NewRegistry()}
+			p := newProcess(cmd.Context(), logger)
+			u := &up{center: center{settings: s, dir: dir, log: logger, reg: prometheus.NewRegistry()}, process: p, out: a.out}
 			if err := u.open(cmd.Context(), withDemo); err != nil {
+				err = errors.Join(err, u.close(), p.abandon())
 				if cmd.Context().Err() != nil { // a stop was asked for while starting; what that broke is no news
 					a.progress("stopped before it was up")
-					return stopped(u.close())
+					return nil
 				}
-				return errors.Join(err, u.close())
+				return err
 			}
-			return stopped(u.run(cmd.Context()))
+			return stopped(u.run())
 		},
 	}
 	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
-	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, api, demo (repeatable; port 0: any free one)")
+	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, api, nodes, demo (repeatable; port 0: any free one)")
 	log.register(c)
 	return c
 }
 
 // up is one process with every plane in it. Fields are nil until opened.
 type up struct {
-	settings settings.Settings
-	dir      string
-	log      *slog.Logger
-	out      io.Writer
-	reg      *prometheus.Registry
+	center
+	process *process
+	out     io.Writer
 
-	geo     *geo.Store
-	control *control.Control
-	dns     *authdns.Server
-	prober  *probe.Prober
-	demo    *demo.Demo
-	desk    *demo.Desk
+	demo *demo.Demo
+	desk *demo.Desk
 }
 
-// open binds and loads everything, in the order in which a failure is cheapest: the data folder's lock comes with
-// control and before all that writes.
+// open binds and loads everything, in the order in which a failure is cheapest.
 func (u *up) open(ctx context.Context, withDemo bool) error {
-	u.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	bind, err := u.settings.Bind(settings.RoleDNS)
 	if err != nil {
-		return err
-	}
-	if err := u.openGeo(); err != nil {
 		return err
 	}
 	if withDemo {
@@ -112,112 +99,78 @@ func (u *up) open(ctx context.Context, withDemo bool) error {
 			return err
 		}
 	}
-	u.control, err = control.New(ctx, control.Config{
-		Data: u.dir, Version: version, Listen: u.settings.Listen[settings.RoleAPI], Hosts: u.settings.API.Hosts,
-		Points: []steering.Point{{Name: localPoint, Labels: u.settings.Probe.Labels}},
-	}, control.Deps{
-		Publisher: publisher{u}, Probe: u.probeNow, Answer: u.answer, Geo: u.geo.DB, Log: u.log.With("plane", "control"),
-		Metrics: u.reg, Gatherer: u.reg, Listeners: u.listeners,
-	})
-	if err != nil {
-		return controlFault(u.settings.Listen[settings.RoleAPI], u.dir, err)
+	if u.process.inherited(settings.RoleDNS) {
+		// After an upgrade queries wait already, and control takes a second to open: the map on disk answers meanwhile.
+		if err := u.openDNS(bind); err != nil {
+			return err
+		}
 	}
-	u.dns, err = authdns.New(authdns.Config{
-		Listen: bind, StateFile: filepath.Join(u.dir, follow.FileName), Place: u.place,
-	}, u.reg, u.log.With("plane", "authdns"))
-	if err != nil {
-		return startFault(settings.RoleDNS, u.settings.Listen[settings.RoleDNS], err)
+	local := steering.Point{Name: localPoint, Labels: u.settings.Probe.Labels}
+	if err := u.center.open(ctx, control.Config{Points: []steering.Point{local}}, true); err != nil {
+		return err
+	}
+	if u.dns == nil {
+		if err := u.openDNS(bind); err != nil {
+			return err
+		}
 	}
 	u.prober, err = probe.New(probe.Config{
 		Point: localPoint, Version: version, AllowLocal: withDemo || u.settings.Probe.AllowLoopback,
-	}, u.control.Observe, u.reg, u.log.With("plane", "probe"))
+	}, u.control.ObserveLocal, u.reg, u.log.With("plane", "probe"))
 	if err != nil {
 		return startFault("probe", "", err)
 	}
 	return u.record(os.Getpid())
 }
 
-// openGeo loads the geo data. Files that cannot be read leave the built-in table: visitors are answered less exactly,
-// and not at all is worse.
-func (u *up) openGeo() error {
+// openDNS starts to answer, by the map on disk until there is another. What answers others stops last.
+func (u *up) openDNS(bind []netip.AddrPort) error {
 	var err error
-	u.geo, err = geo.NewStore(geo.Config{Lists: u.settings.Geo.Lists, Databases: u.settings.Geo.Databases})
+	u.dns, err = authdns.New(authdns.Config{
+		Listen: bind, StateFile: filepath.Join(u.dir, follow.FileName), Place: u.place, Inherited: u.process.sockets,
+	}, u.reg, u.log.With("plane", "authdns"))
 	if err != nil {
-		return startFault("geo", "", err)
+		return startFault(settings.RoleDNS, u.settings.Listen[settings.RoleDNS], err)
 	}
-	u.reloadGeo()
+	u.process.answer("name server", u.dns.Run)
 	return nil
-}
-
-// reloadGeo reads the files again and reports whether anything changed.
-func (u *up) reloadGeo() bool {
-	changed, err := u.geo.Reload()
-	if err != nil {
-		u.log.Error("geo data cannot be read; what was there before stays in use", "error", err)
-	}
-	return changed
-}
-
-// listeners are the bound addresses by role.
-func (u *up) listeners() map[string]string {
-	l := map[string]string{}
-	if u.dns != nil {
-		l[settings.RoleDNS] = u.dns.Addrs()[0].String()
-	}
-	if u.control != nil {
-		l[settings.RoleAPI] = u.control.Addr().String()
-	}
-	if u.demo != nil {
-		l[settings.RoleDemo] = demoAddr(u.demo.Port())
-	}
-	return l
 }
 
 // record tells later commands on this machine where this process listens; pid 0: it has stopped.
 func (u *up) record(pid int) error {
-	r := locate.Running{PID: pid, Started: time.Now(), Listeners: u.listeners()}
+	r := u.running(pid)
+	if u.demo != nil {
+		r.Listeners[settings.RoleDemo] = demoAddr(u.demo.Port())
+	}
 	if u.desk != nil {
 		if err := r.SetDemo(u.desk.Remote()); err != nil {
 			return err
 		}
 	}
-	if err := locate.WriteRunning(u.dir, r); err != nil {
-		return startFault("data", u.dir, err)
-	}
-	return nil
+	return u.write(r)
 }
 
 // close gives back what open took, when run will not be called.
 func (u *up) close() error {
-	var errs []error
+	var err error
 	if u.desk != nil {
-		errs = append(errs, u.desk.Close())
+		err = u.desk.Close()
 	}
 	if u.demo != nil {
 		u.demo.Close()
 	}
-	if u.dns != nil {
-		errs = append(errs, u.dns.Close())
-	}
-	if u.control != nil {
-		errs = append(errs, u.control.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, u.center.close())
 }
 
-// run works until ctx ends or a part fails, and returns when every part has stopped.
-func (u *up) run(ctx context.Context) error {
-	g := supervise.New(ctx)
-	g.Go("control", u.control.Run)
-	g.Go("name server", u.dns.Run)
-	g.Go("probe point", u.prober.Run)
-	g.Go("geo data", u.watchGeo)
+// run works until the process is told to stop or a part fails, and returns when every part has stopped.
+func (u *up) run() error {
+	u.startParts(u.process)
 	if u.demo != nil {
-		g.Go("demo edges", u.demo.Run)
-		g.Go("demo control", u.desk.Run)
+		u.process.work("demo edges", u.demo.Run)
+		u.process.work("demo control", u.desk.Run)
 	}
-	g.Go("greeting", u.greet)
-	err := g.Wait()
+	u.process.work("greeting", u.greet)
+	err := u.process.wait()
 	// Clients are told that nothing runs here now; that they cannot be told is no reason to fail a clean stop.
 	if recordErr := u.record(0); recordErr != nil {
 		u.log.Warn("the run file still names this process", "error", recordErr)

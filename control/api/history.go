@@ -25,12 +25,23 @@ type Switch struct {
 	Undone      *Undone      `json:"undone,omitempty"`
 }
 
-// Publication tells when name servers answered by a switch.
+// Publication tells when name servers answered by a switch: those that were connected at the decision.
 type Publication struct {
 	Time       time.Time `json:"time"`       // last acknowledgement
-	Seconds    float64   `json:"seconds"`    // decision to acknowledgement
-	MapVersion uint64    `json:"mapVersion"` // the snapshot that carried it
-	Missing    []string  `json:"missing,omitempty"`
+	Seconds    float64   `json:"seconds"`    // decision to the last acknowledgement
+	MapVersion uint64    `json:"mapVersion"` // the snapshot that carried it; a later one counts as well
+	// Acked counts the name servers that answer by it; Nodes lists them, the slowest first, at most 32.
+	Acked int       `json:"acked"`
+	Nodes []NodeAck `json:"nodes,omitempty"`
+	// Missing names, at most 32, those that had not acknowledged 30 s after the decision; MissingCount is all of them.
+	Missing      []string `json:"missing,omitempty"`
+	MissingCount int      `json:"missingCount,omitempty"`
+}
+
+// NodeAck is when one name server answered by a switch.
+type NodeAck struct {
+	Node    string  `json:"node"`
+	Seconds float64 `json:"seconds"` // since the decision
 }
 
 // Undone tells when the rule left the edge this switch went to.
@@ -60,6 +71,8 @@ const (
 	EventConfig    = "config"    // resources were applied
 	EventOverride  = "override"  // an override began, ended or ran out
 	EventAlarm     = "alarm"     // an alarm was raised or went away
+	EventNode      = "node"      // a node joined, came, went, was revoked, removed or labelled
+	EventPoint     = "point"     // a probe point fell silent for ten minutes and is replaced, or speaks again
 	EventGap       = "gap"       // events between Last-Event-ID and this one are lost
 )
 
@@ -73,6 +86,7 @@ type Event struct {
 	Scope   string    `json:"scope,omitempty"`
 	Edge    string    `json:"edge,omitempty"`
 	Point   string    `json:"point,omitempty"`
+	Node    string    `json:"node,omitempty"`
 	From    string    `json:"from,omitempty"` // edges of a switch, verdicts of a verdict
 	To      string    `json:"to,omitempty"`
 	Cause   string    `json:"cause,omitempty"`

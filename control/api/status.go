@@ -14,6 +14,7 @@ type Status struct {
 	Store     StoreStatus       `json:"store"`
 	Alarms    []Alarm           `json:"alarms"`
 	Points    []PointStatus     `json:"points"`
+	Nodes     []NodeView        `json:"nodes"`
 	Services  []ServiceStatus   `json:"services"`
 	Overrides []OverrideStatus  `json:"overrides"`
 }
@@ -21,10 +22,14 @@ type Status struct {
 // MapStatus is the snapshot name servers answer from.
 type MapStatus struct {
 	Version    uint64    `json:"version"`
-	Published  time.Time `json:"published"` // acknowledged
+	Published  time.Time `json:"published"` // handed to every name server
 	AgeSeconds float64   `json:"ageSeconds"`
 	Services   int       `json:"services"`
-	Error      string    `json:"error,omitempty"` // why the newest was not taken
+	// Nodes counts the name servers that are connected, the one in this process included; Current those of them that
+	// answer by Version.
+	Nodes   int    `json:"nodes"`
+	Current int    `json:"current"`
+	Error   string `json:"error,omitempty"` // why the newest was not taken
 }
 
 // StoreStatus is the state of the embedded store.
@@ -57,6 +62,11 @@ const (
 	AlarmPointLocal = "ALARM_POINT_CANNOT_PROBE"
 	AlarmResource   = "ALARM_RESOURCE_UNUSABLE"
 	AlarmClock      = "ALARM_CLOCK_SET"
+	AlarmNodeAway   = "ALARM_NODE_AWAY"
+	AlarmNodeNack   = "ALARM_NODE_NACK"
+	AlarmNodeClock  = "ALARM_NODE_CLOCK"
+	AlarmCertEnding = "ALARM_CERT_EXPIRING"
+	AlarmAuthority  = "ALARM_AUTHORITY_CHANGED"
 )
 
 // PointStatus is one probe point.
@@ -68,7 +78,18 @@ type PointStatus struct {
 	Observations uint64            `json:"observations"`       // since the start of this process
 	Drained      bool              `json:"drained,omitempty"`
 	DrainedUntil *time.Time        `json:"drainedUntil,omitempty"`
+	// State is local (a point of this process), connected, away, or silent: nothing heard for ten minutes, so that rules
+	// that choose by near or labels go on with other points.
+	State string `json:"state" enum:"local,connected,away,silent"`
 }
+
+// States of a probe point.
+const (
+	PointLocal     = "local"
+	PointConnected = "connected"
+	PointAway      = "away"
+	PointSilent    = "silent"
+)
 
 // ServiceStatus is one service and its rules.
 type ServiceStatus struct {

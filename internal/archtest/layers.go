@@ -71,6 +71,14 @@ var layers = []layer{
 		why: "what goes down is values; it knows neither who compiled them nor who serves them",
 	},
 	{
+		path: "wire/...", ours: []string{"report", "snapshot", "internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
+		why: "the transport moves reports and snapshots between machines; what they mean is for those at its ends",
+	},
+	{
+		path: "agent/...", ours: []string{"report", "snapshot", "wire/...", "internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
+		why: "the node's half hands snapshots to planes through small interfaces, so that one agent serves every role",
+	},
+	{
 		path: "probe/...", ours: []string{"report", "snapshot", "internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
 		why: "a plane knows no other plane; cmd wires them",
 	},
@@ -87,6 +95,14 @@ var layers = []layer{
 		path: "control/...", ours: []string{"steering/...", "geo/...", "spec/...", "report", "snapshot", "internal/..."},
 		deps: []string{"github.com/danielgtaylor/huma/v2", prometheus, "go.etcd.io/etcd", "go.uber.org/zap", "google.golang.org/grpc", xnet, xsync, xsys},
 		why:  "control alone knows the store; it is handed publishers and probers as small interfaces",
+	},
+	{
+		path: "lab/...", ours: []string{"internal/..."}, deps: []string{"github.com/miekg/dns", xnet, xsync, xsys},
+		why: "the lab is the network under the program: it knows packets and processes, nothing of steering",
+	},
+	{
+		path: "packaging/...", ours: []string{}, deps: []string{"github.com/miekg/dns", xsys},
+		why: "the package is tested from outside, as a machine gets it",
 	},
 	{
 		path: "internal/archtest", ours: []string{"spec/...", "steering/..."}, deps: []string{"golang.org/x/tools/txtar"},

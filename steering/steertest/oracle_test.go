@@ -185,6 +185,7 @@ func (o *oracle) force(now steering.Instant, f Force) {
 func (o *oracle) configure(now steering.Instant, cfg steering.RuleConfig) *change {
 	before, mode, answer := o.order(o.list, now), o.mode, o.name()
 	plain := o.list
+	asked := o.asked()
 	o.cfg, o.mode = cfg, cfg.Mode
 	o.forget()
 	// A shorter interval makes silences of what was none; only those that end right now may still be broken.
@@ -192,11 +193,23 @@ func (o *oracle) configure(now steering.Instant, cfg steering.RuleConfig) *chang
 	if e := o.edge(o.forced); o.forced != "" && (e == nil || !e.Enabled) {
 		o.forced, o.forceEnded = "", true
 	}
+	if o.asked() == asked {
+		return nil // what the schedule asks for now, it asks for by itself
+	}
 	o.list = o.scheduled(now)
 	if slices.Equal(plain, o.list) && mode == o.mode {
 		return nil
 	}
 	return &change{before: before, answer: answer, mode: mode, cause: steering.CauseConfig}
+}
+
+// asked is all of a configuration that says which edges answer, and when.
+func (o *oracle) asked() string {
+	text := fmt.Sprint(o.cfg.Mode, o.enabled(o.cfg.Edges), o.participants())
+	for _, w := range o.cfg.Schedule {
+		text += fmt.Sprint(w.Days, w.From, w.To, w.Zone, w.Edges)
+	}
+	return text
 }
 
 // forget drops everything about edges, addresses and points that are not observed any more.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -26,8 +27,8 @@ const maxErrors = 20
 // builder collects an index and every fault found on the way.
 type builder struct {
 	ix    *Index
+	now   time.Duration
 	zones map[string]*zone // by wire name
-	same  map[string]*rrset
 	hosts map[string]*host // name servers inside our zones, by wire name
 	errs  []error
 }
@@ -39,26 +40,62 @@ type host struct {
 }
 
 // Build validates a snapshot and makes its index. now is the instant, on the clock of Exchange.Now, at which the
-// snapshot came: its Soonest times count from there. The error tells every fault, up to 20; its text begins with
-// MAP_INVALID.
-func Build(d *snapshot.DNS, tables []Table, now time.Duration) (*Index, error) {
-	b := &builder{
-		ix:    &Index{Version: d.Version, nodes: map[string]*node{}},
-		zones: map[string]*zone{}, same: map[string]*rrset{}, hosts: map[string]*host{},
+// snapshot came: what is left of its deadlines counts from there. The error tells every fault, up to 20; its text
+// begins with MAP_INVALID.
+//
+// old is the index in use, or nil. What it has of a service that is the same in both snapshots is taken over, deadlines
+// included; and its names, if none changed. Calls with one old must not overlap.
+func Build(d *snapshot.DNS, tables []Table, now time.Duration, old *Index) (*Index, error) {
+	b := &builder{ix: &Index{Version: d.Version, d: d}, now: now}
+	if old == nil {
+		old = &Index{d: &snapshot.DNS{}, pool: newPool()}
 	}
+	b.ix.pool = old.pool
+	b.addServices(tables, old)
+	if old.names != nil && b.sameNames(old) {
+		b.ix.names = old.names
+	} else {
+		b.addNames(d)
+	}
+	b.checkServices()
+	if len(b.errs) > 0 {
+		return nil, fmt.Errorf("MAP_INVALID: map version %d is refused, the one before stays: %w", d.Version, errors.Join(b.errs...))
+	}
+	b.ix.pool.sweep(b.ix)
+	return b.ix, nil
+}
+
+// sameNames reports whether the snapshots have the same zones and names, in the same order.
+func (b *builder) sameNames(old *Index) bool {
+	d := b.ix.d
+	if len(d.Services) != len(old.d.Services) {
+		return false
+	}
+	for i := range d.Services {
+		if b.ix.services[i] == old.services[i] {
+			continue // taken over: equal in all
+		}
+		s, o := &d.Services[i], &old.d.Services[i]
+		if s.Name != o.Name || s.CNAME != o.CNAME || !slices.Equal(s.Hosted, o.Hosted) {
+			return false
+		}
+	}
+	return snapshot.EqualZones(d.Zones, old.d.Zones)
+}
+
+// addNames makes the names of zones and services.
+func (b *builder) addNames(d *snapshot.DNS) {
+	b.ix.names = &names{nodes: map[string]*node{}, ownRecords: make([]bool, len(d.Services))}
+	b.zones, b.hosts = map[string]*zone{}, map[string]*host{}
 	b.addZones(d)
 	for i := range d.Zones {
 		b.addRecords(&d.Zones[i])
 	}
 	for i := range d.Services {
-		b.addService(&d.Services[i], tables, now)
+		b.nameService(i)
 	}
 	b.linkWildcards()
 	b.checkNodes()
-	if len(b.errs) > 0 {
-		return nil, fmt.Errorf("MAP_INVALID: map version %d is refused, the one before stays: %w", d.Version, errors.Join(b.errs...))
-	}
-	return b.ix, nil
 }
 
 func (b *builder) fail(format string, args ...any) {
@@ -157,12 +194,7 @@ func (b *builder) intern(what string, rrType uint16, ttl uint32, rdatas [][]byte
 		}
 		s.ttlAt = append(s.ttlAt, uint16(at))
 	}
-	key := fmt.Sprintf("%d/%d/%s", rrType, ttl, s.wire)
-	if old := b.same[key]; old != nil {
-		return old
-	}
-	b.same[key] = s
-	return s
+	return b.ix.pool.share(s)
 }
 
 func (b *builder) linkWildcards() {
@@ -183,28 +215,24 @@ func (b *builder) checkNodes() {
 			b.fail("name %x cannot be read: %w", name, err)
 			continue
 		}
-		if n.set(dns.TypeCNAME) != nil && (len(n.sets) > 1 || n.service != nil) {
+		if n.set(dns.TypeCNAME) != nil && (len(n.sets) > 1 || n.service != 0) {
 			b.fail("%s has a CNAME record and others: RFC 1034 section 3.6.2 allows nothing beside a CNAME", text)
 		}
-		if n.service == nil || len(n.sets) == 0 {
+		if n.service == 0 || len(n.sets) == 0 {
 			continue
 		}
+		b.ix.ownRecords[n.service-1] = true
 		if n.set(typeA) != nil || n.set(typeAAAA) != nil {
-			b.fail("%s is a name of service %s and has addresses of its own", text, n.service.name)
-		}
-		if n.service.hasCNAME() {
-			b.fail("%s has records of its own, so service %s can answer there with addresses only, not with a name", text, n.service.name)
+			b.fail("%s is a name of service %s and has addresses of its own", text, b.ix.d.Services[n.service-1].Name)
 		}
 	}
 }
 
-func (s *service) hasCNAME() bool {
-	for i := range s.rules {
-		for j := range s.rules[i].choices {
-			if s.rules[i].choices[j].cname != nil {
-				return true
-			}
+// checkServices finds services that answer with a name where there are records beside.
+func (b *builder) checkServices() {
+	for i, s := range b.ix.services {
+		if s != nil && s.named && b.ix.ownRecords[i] {
+			b.fail("a name of service %s has records of its own, so the service can answer there with addresses only, not with a name", s.name)
 		}
 	}
-	return false
 }

@@ -86,7 +86,7 @@ func TestBuildShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ix.nodes[string(w)].service.rules[0].choices[0].a
+		return ix.at(ix.nodes[string(w)]).rules[0].choices[0].a
 	}
 	if a, b := set("plain.gslb.example.net."), set("deep.er.gslb.example.net."); a != b || a == nil {
 		t.Error("equal answers are kept twice")

@@ -3,44 +3,90 @@ package answer
 import (
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/miekg/dns"
 
 	"steerpoint/snapshot"
 )
 
-func (b *builder) addService(s *snapshot.DNSService, tables []Table, now time.Duration) {
+// addServices makes the services, or takes them over from old.
+func (b *builder) addServices(tables []Table, old *Index) {
+	d := b.ix.d
+	b.ix.services = make([]*service, len(d.Services))
+	var byName map[string]int // of old; made when the services do not stand where they stood
+	for i := range d.Services {
+		s := &d.Services[i]
+		if s.Revision == 0 {
+			b.ix.services[i] = b.service(s, tables)
+			continue
+		}
+		j, ok := i, i < len(old.d.Services) && old.d.Services[i].Name == s.Name
+		if !ok {
+			if byName == nil {
+				byName = make(map[string]int, len(old.d.Services))
+				for k := range old.d.Services {
+					byName[old.d.Services[k].Name] = k
+				}
+			}
+			j, ok = byName[s.Name]
+		}
+		if ok && old.d.Services[j].Equal(s) && old.services[j].table == tableOf(s, tables) {
+			b.ix.services[i] = old.services[j]
+		} else {
+			b.ix.services[i] = b.service(s, tables)
+		}
+	}
+}
+
+// tableOf is the table a service with several rules looks up; nil: it has none, or needs none.
+func tableOf(s *snapshot.DNSService, tables []Table) Table {
+	if len(s.Rules) < 2 || s.Table < 0 || s.Table >= len(tables) {
+		return nil
+	}
+	return tables[s.Table]
+}
+
+// service makes a service; nil after a fault that leaves none.
+func (b *builder) service(s *snapshot.DNSService, tables []Table) *service {
 	what := "service " + s.Name
 	made := &service{name: s.Name, negTTL: b.seconds(what+": negativeTTL", s.NegativeTTL)}
 	switch {
 	case len(s.Rules) == 0:
 		b.fail("%s has no rules", what)
-		return
+		return nil
 	case len(s.Rules) >= int(unmapped):
 		b.fail("%s has %d rules: at most %d", what, len(s.Rules), unmapped-1)
-		return
+		return nil
 	case len(s.Rules) > 1:
-		if s.Table < 0 || s.Table >= len(tables) || tables[s.Table] == nil {
+		if made.table = tableOf(s, tables); made.table == nil {
 			b.fail("%s names table %d of %d", what, s.Table, len(tables))
-			return
+			return nil
 		}
-		made.table = tables[s.Table]
 	}
+	made.rules = make([]rule, len(s.Rules))
 	for i := range s.Rules {
-		made.rules = append(made.rules, b.rule(s, &s.Rules[i], now))
+		made.rules[i] = b.rule(s, &s.Rules[i])
+		for j := range made.rules[i].choices {
+			made.named = made.named || made.rules[i].choices[j].cname != nil
+		}
 	}
 	for k := range kinds {
 		made.tailored[k] = made.dependsOnClient(k)
 	}
+	return made
+}
+
+// nameService gives a service its names.
+func (b *builder) nameService(i int) {
+	s := &b.ix.d.Services[i]
 	for _, name := range append([]string{s.CNAME}, s.Hosted...) {
-		n, _ := b.owned(what, name)
+		n, _ := b.owned("service "+s.Name, name)
 		switch {
 		case n == nil:
-		case n.service != nil:
-			b.fail("%s is a name of service %s and of service %s", name, n.service.name, s.Name)
+		case n.service != 0:
+			b.fail("%s is a name of service %s and of service %s", name, b.ix.d.Services[n.service-1].Name, s.Name)
 		default:
-			n.service = made
+			n.service = int32(i) + 1
 		}
 	}
 }
@@ -60,7 +106,7 @@ func (s *service) dependsOnClient(k kind) bool {
 	return false // NODATA for everyone
 }
 
-func (b *builder) rule(s *snapshot.DNSService, r *snapshot.DNSRule, now time.Duration) rule {
+func (b *builder) rule(s *snapshot.DNSService, r *snapshot.DNSRule) rule {
 	what := fmt.Sprintf("rule %s/%s", s.Name, r.Rule)
 	made := rule{
 		name: r.Rule, scope: r.Scope, decision: r.Decision, degraded: r.Degraded,
@@ -69,8 +115,8 @@ func (b *builder) rule(s *snapshot.DNSService, r *snapshot.DNSRule, now time.Dur
 	if made.minTTL > made.ttl {
 		b.fail("%s: minTTL %s is above ttl %s", what, r.MinTTL, r.TTL)
 	}
-	if r.Soonest > 0 {
-		made.deadline = now + r.Soonest
+	if left := b.ix.d.Left(s, r); left > 0 {
+		made.deadline = b.now + left
 	}
 	for i := range r.Choices {
 		made.choices = append(made.choices, b.choice(what, s.Name, &r.Choices[i]))

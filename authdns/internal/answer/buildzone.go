@@ -31,7 +31,7 @@ func appendRR(dst, owner []byte, rrType uint16, ttl uint32, rdata []byte) []byte
 // addZones makes the apexes, then the name servers inside our zones, then the NS sets and glue.
 func (b *builder) addZones(d *snapshot.DNS) {
 	for i := range d.Zones {
-		b.addApex(&d.Zones[i], uint32(d.Version)) // SOA serials are version mod 2^32 (RFC 1982)
+		b.addApex(&d.Zones[i])
 	}
 	for _, z := range b.zones {
 		if len(z.name) > 1 {
@@ -71,7 +71,7 @@ func rdatas(addrs []netip.Addr) (out [][]byte) {
 	return out
 }
 
-func (b *builder) addApex(z *snapshot.DNSZone, serial uint32) {
+func (b *builder) addApex(z *snapshot.DNSZone) {
 	what := "zone " + z.Name
 	name, err := packName(z.Name)
 	if err != nil {
@@ -82,14 +82,14 @@ func (b *builder) addApex(z *snapshot.DNSZone, serial uint32) {
 		b.fail("%s is defined twice", what)
 		return
 	}
-	soa, err := soaData(z, serial)
+	soa, err := soaData(z)
 	if err != nil {
 		b.fail("%s: SOA: %w", what, err)
 		return
 	}
 	ttl := b.seconds(what+": nsTTL", z.NSTTL)
 	made := &zone{
-		name: name, text: z.Name, soa: soa,
+		name: name, text: z.Name, soa: soa, labels: uint8(dns.CountLabel(z.Name)),
 		negTTL: min(ttl, b.seconds(what+": soa.minimum", z.SOA.Minimum)),
 	}
 	b.zones[string(name)] = made
@@ -98,7 +98,11 @@ func (b *builder) addApex(z *snapshot.DNSZone, serial uint32) {
 	b.addSet(apex, what, b.intern(what, dns.TypeSOA, ttl, [][]byte{soa}))
 }
 
-func soaData(z *snapshot.DNSZone, serial uint32) ([]byte, error) {
+// soaNumbers is the length of what ends the RDATA of a SOA: serial, refresh, retry, expire and minimum.
+const soaNumbers = 20
+
+// soaData is a SOA's RDATA with serial 0.
+func soaData(z *snapshot.DNSZone) ([]byte, error) {
 	var out []byte
 	for _, s := range []string{z.SOA.MName, z.SOA.RName} {
 		w, err := packName(s)
@@ -107,7 +111,7 @@ func soaData(z *snapshot.DNSZone, serial uint32) ([]byte, error) {
 		}
 		out = append(out, w...)
 	}
-	out = binary.BigEndian.AppendUint32(out, serial)
+	out = binary.BigEndian.AppendUint32(out, 0)
 	for _, d := range []struct {
 		name  string
 		value int64

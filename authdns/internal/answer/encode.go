@@ -43,6 +43,10 @@ func (r *Responder) encode(dst []byte, x *Exchange, o *outcome) []byte {
 		opt = r.appendOPT(opt, x, o)
 	}
 	body, room := len(dst), start+r.limit(x)-len(opt)
+	if note := r.noteFor(q, o); note != nil && len(dst)+o.size()+optionLen+len(*note) <= room {
+		opt = appendNote(opt, *note)
+		room -= optionLen + len(*note)
+	}
 	dst, counts := appendSections(dst, q, o)
 	truncated := len(dst) > room
 	if truncated {
@@ -93,12 +97,16 @@ func appendSections(dst []byte, q *wire.Query, o *outcome) ([]byte, sections) {
 		for _, off := range o.answer.ttlAt {
 			binary.BigEndian.PutUint32(dst[at+int(off):], o.ttl)
 		}
+		if o.answer.rrType == dns.TypeSOA {
+			binary.BigEndian.PutUint32(dst[len(dst)-soaNumbers:], o.serial)
+		}
 		return dst, sections{answer: o.answer.count}
 	case o.soa != nil:
 		// The zone's name is the end of the question's name.
 		owner := 0xC000 | uint16(wire.HeaderLen+len(q.Name())-len(o.soa.name))
 		dst = binary.BigEndian.AppendUint16(dst, owner)
 		dst = appendRR(dst, nil, dns.TypeSOA, o.soaTTL, o.soa.soa)
+		binary.BigEndian.PutUint32(dst[len(dst)-soaNumbers:], o.serial)
 		return dst, sections{authority: 1}
 	case o.text != "":
 		dst = append(dst, pointerToQuestion...)
@@ -138,12 +146,64 @@ func (r *Responder) appendOPT(dst []byte, x *Exchange, o *outcome) []byte {
 		dst = appendOption(dst, wire.OptionKeepalive, 2)
 		dst = binary.BigEndian.AppendUint16(dst, uint16(min(r.cfg.TCPIdle.Milliseconds()/100, 65535)))
 	}
+	if z := o.zone(); q.ZoneVersion && z != nil {
+		dst = appendOption(dst, wire.OptionVersion, 6)
+		dst = append(dst, z.labels, 0) // type 0: SOA serial
+		dst = binary.BigEndian.AppendUint32(dst, o.serial)
+	}
 	if o.ede != noEDE {
 		dst = appendOption(dst, wire.OptionEDE, 2)
 		dst = binary.BigEndian.AppendUint16(dst, o.ede)
 	}
 	binary.BigEndian.PutUint16(dst[start+9:], uint16(len(dst)-start-optLen))
 	return dst
+}
+
+// optionLen is the code and length of an option, and the info code of an extended error.
+const optionLen = 6
+
+// noteFor is the text that goes with a steered answer while control is silent; nil: none.
+func (r *Responder) noteFor(q *wire.Query, o *outcome) *string {
+	if !q.EDNS || o.service == nil || o.ede != noEDE {
+		return nil
+	}
+	return r.note.Load()
+}
+
+// appendNote adds an extended error "other" with a text to an OPT record (RFC 8914 section 4.1).
+func appendNote(opt []byte, note string) []byte {
+	opt = appendOption(opt, wire.OptionEDE, 2+len(note))
+	opt = binary.BigEndian.AppendUint16(opt, dns.ExtendedErrorCodeOther)
+	opt = append(opt, note...)
+	binary.BigEndian.PutUint16(opt[optLen-2:], uint16(len(opt)-optLen))
+	return opt
+}
+
+// size bounds the octets of answer and authority.
+func (o *outcome) size() int {
+	switch {
+	case o.answer != nil:
+		return len(o.answer.wire)
+	case o.soa != nil:
+		return rrHead + len(o.soa.soa)
+	default:
+		return 0
+	}
+}
+
+// rrHead is a record without its RDATA, the owner a pointer.
+const rrHead = 12
+
+// zone is the zone an authoritative reply is of; nil: it is of none.
+func (o *outcome) zone() *zone {
+	switch {
+	case o.node == nil || !o.aa:
+		return nil
+	case o.soa != nil:
+		return o.soa
+	default:
+		return o.node.zone
+	}
 }
 
 func appendOption(dst []byte, code uint16, length int) []byte {

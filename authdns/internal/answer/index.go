@@ -6,6 +6,8 @@ package answer
 import (
 	"net/netip"
 	"time"
+
+	"steerpoint/snapshot"
 )
 
 // Table maps an address to the value of its scope, and to how many leading bits of the address decide that
@@ -14,22 +16,43 @@ type Table interface {
 	Lookup(addr netip.Addr) (value uint16, bits int)
 }
 
-// Index is a validated snapshot in the form answers are made from. It never changes once built.
+// Index is a validated snapshot in the form answers are made from. It never changes once built; an index shares with
+// the one before it what did not change.
 type Index struct {
-	Version uint64 // the snapshot's
+	Version uint64 // the snapshot's; its low 32 bits are the serial of every SOA (RFC 1982)
 
+	*names
+	services []*service // in the order of the snapshot
+
+	d    *snapshot.DNS // what it was built of
+	pool *pool
+}
+
+// names is the part of an index that is the same as long as no zone and no name changes, whatever is answered.
+type names struct {
 	// nodes holds every name that exists, empty non-terminals included, by wire form in lower case.
 	nodes map[string]*node
+	// ownRecords tells, by index of service, whether a name of it has static records beside.
+	ownRecords []bool
 }
 
 // Names is the number of names that exist, empty non-terminals included.
 func (ix *Index) Names() int { return len(ix.nodes) }
 
+// at is the service of a node; nil: none.
+func (ix *Index) at(n *node) *service {
+	if n.service == 0 {
+		return nil
+	}
+	return ix.services[n.service-1]
+}
+
 // zone is what answers need of a zone beyond its nodes.
 type zone struct {
 	name   []byte // wire form, lower case
 	text   string // for explanations
-	soa    []byte // RDATA of the SOA
+	soa    []byte // RDATA of the SOA, its serial zero until sent
+	labels uint8  // of name, the root not counted
 	negTTL uint32 // of the SOA in negative answers: min(its TTL, minimum)
 	parent *zone  // the closest enclosing zone of ours; nil if none
 }
@@ -39,9 +62,9 @@ type node struct {
 	zone     *zone
 	apex     bool
 	sets     []*rrset // static record sets; an apex has SOA and NS first
-	service  *service
-	wildcard *node  // the node of *.<name>; nil if there is none
-	glue     []byte // apex: address records of the zone's name servers, ready to append
+	service  int32    // index of the service plus 1; 0: none
+	wildcard *node    // the node of *.<name>; nil if there is none
+	glue     []byte   // apex: address records of the zone's name servers, ready to append
 	glues    int
 }
 
@@ -71,6 +94,8 @@ type service struct {
 	negTTL uint32
 	// tailored says, by kind of question, whether the answer depends on who asks. Where it does not, ECS scopes are 0.
 	tailored [kinds]bool
+	// named: some rule answers with a name now.
+	named bool
 }
 
 // rule is what one rule answers.

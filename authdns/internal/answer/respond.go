@@ -75,6 +75,21 @@ type Result struct {
 type Responder struct {
 	cfg   Config
 	index atomic.Pointer[Index]
+	note  atomic.Pointer[string]
+}
+
+// MaxNote bounds the text of SetNote in octets.
+const MaxNote = 128
+
+// SetNote makes steered replies carry a text as extended error "other" (RFC 8914), where it fits; empty: none any
+// more.
+func (r *Responder) SetNote(text string) {
+	if text == "" {
+		r.note.Store(nil)
+		return
+	}
+	text = text[:min(len(text), MaxNote)]
+	r.note.Store(&text)
 }
 
 // NewResponder makes a responder without an index: until SetIndex it answers SERVFAIL.
@@ -114,6 +129,7 @@ type outcome struct {
 	ttl    uint32 // of the answer
 	soa    *zone  // put its SOA into authority,
 	soaTTL uint32 // with this TTL
+	serial uint32 // of a SOA, wherever it stands
 	apex   *node  // put its glue into additional
 	text   string // CH TXT answer
 	ede    uint16 // extended error; noEDE: none
@@ -121,8 +137,9 @@ type outcome struct {
 	source Source
 
 	// For explanations.
-	node *node
-	pick pick
+	node    *node
+	service *service
+	pick    pick
 }
 
 // noEDE: 0 is an extended error itself ("other").
@@ -156,7 +173,9 @@ func (r *Responder) decide(verdict wire.Verdict, x *Exchange) outcome {
 		o.ede = dns.ExtendedErrorCodeNotReady
 		return o
 	}
-	return ix.answer(x)
+	o := ix.answer(x)
+	o.serial = uint32(ix.Version)
+	return o
 }
 
 // chaos answers the customary questions for a server's version and name, where configured.
@@ -195,7 +214,7 @@ func (ix *Index) answer(x *Exchange) outcome {
 		o.node = n
 		return o
 	}
-	o := n.answer(q, x)
+	o := ix.answerAt(n, q, x)
 	o.node = n
 	return o
 }
@@ -208,7 +227,7 @@ func positive(s *rrset, ttl uint32) outcome {
 	return outcome{echo: true, aa: true, ede: noEDE, answer: s, ttl: ttl}
 }
 
-func (n *node) answer(q *wire.Query, x *Exchange) outcome {
+func (ix *Index) answerAt(n *node, q *wire.Query, x *Exchange) outcome {
 	if s := n.static(q.Type); s != nil {
 		o := positive(s, s.ttl)
 		if s.rrType == dns.TypeNS && n.apex {
@@ -216,10 +235,11 @@ func (n *node) answer(q *wire.Query, x *Exchange) outcome {
 		}
 		return o
 	}
-	if n.service == nil {
+	s := ix.at(n)
+	if s == nil {
 		return negative(n.zone, n.zone.negTTL)
 	}
-	return n.steered(q, x)
+	return n.steered(s, q, x)
 }
 
 // static is the record set for a type: its own, the CNAME that stands for all types, or any one for ANY.
@@ -237,8 +257,8 @@ func (n *node) static(rrType uint16) *rrset {
 }
 
 // steered answers for a name of a service.
-func (n *node) steered(q *wire.Query, x *Exchange) outcome {
-	s, k := n.service, kindOf(q.Type)
+func (n *node) steered(s *service, q *wire.Query, x *Exchange) outcome {
+	k := kindOf(q.Type)
 	p := s.pick(q.ECS.Addr, x.Client, k)
 	var set *rrset
 	if p.choice != nil {
@@ -249,7 +269,7 @@ func (n *node) steered(q *wire.Query, x *Exchange) outcome {
 	if set == nil {
 		o = negative(n.zone, min(n.zone.negTTL, s.negTTL, ttl))
 	}
-	o.pick = p
+	o.pick, o.service = p, s
 	if s.tailored[k] {
 		o.scope, o.source = p.bits, p.source
 	}

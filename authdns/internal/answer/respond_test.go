@@ -36,7 +36,7 @@ func tryBuild(d *snapshot.DNS, now time.Duration) (*Index, error) {
 			tables[i] = table
 		}
 	}
-	return Build(d, tables, now)
+	return Build(d, tables, now, nil)
 }
 
 func newResponder(t testing.TB, d *snapshot.DNS) *Responder {

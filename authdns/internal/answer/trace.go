@@ -47,7 +47,7 @@ func (r *Responder) Trace(dst, req []byte, x *Exchange) ([]byte, Trace) {
 		}
 	}
 	if p := &o.pick; p.rule != nil {
-		s := o.node.service
+		s := o.service
 		t.Service, t.Rule, t.Scope = s.name, p.rule.name, p.rule.scope
 		t.Decision, t.Degraded = p.rule.decision, p.rule.degraded
 		t.Value, t.Source, t.Bits = p.value, p.source, p.bits

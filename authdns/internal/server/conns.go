@@ -15,13 +15,14 @@ type connSet struct {
 	open     map[*net.TCPConn]*member
 	byClient map[netip.Prefix]int
 	closed   bool
+	last     time.Time // until when idle connections may still ask; zero: as long as they like
 	running  sync.WaitGroup
 }
 
 // member is one open connection.
 type member struct {
 	client netip.Prefix
-	idle   time.Time // since when it waits for a query; zero: it has one
+	idle   time.Time // since when it waits for a whole query; zero: it has one
 }
 
 func (s *connSet) init(total, perClient int) {
@@ -77,36 +78,66 @@ func (s *connSet) evict() bool {
 	return true
 }
 
-// drop takes a connection out, if it is still in. The caller holds the lock.
-func (s *connSet) drop(c *net.TCPConn) {
+// drop takes a connection out and reports whether it was still in. The caller holds the lock.
+func (s *connSet) drop(c *net.TCPConn) bool {
 	m := s.open[c]
 	if m == nil {
-		return
+		return false
 	}
 	delete(s.open, c)
 	if s.byClient[m.client]--; s.byClient[m.client] == 0 {
 		delete(s.byClient, m.client)
 	}
+	return true
 }
 
-func (s *connSet) remove(c *net.TCPConn) {
+// remove takes a connection out; false: it has given way to another.
+func (s *connSet) remove(c *net.TCPConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(c)
+	return s.drop(c)
 }
 
-// waits marks a connection as idle, or as having a query.
-func (s *connSet) waits(c *net.TCPConn, idle bool) {
+// await marks a connection as waiting for a query, and ends the wait after idle.
+func (s *connSet) await(c *net.TCPConn, idle time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.open[c]
-	switch {
-	case m == nil:
-	case !idle:
-		m.idle = time.Time{}
-	case m.idle.IsZero():
-		m.idle = time.Now()
+	now := time.Now()
+	if m := s.open[c]; m != nil && m.idle.IsZero() {
+		m.idle = now
 	}
+	until := now.Add(idle)
+	if !s.last.IsZero() && s.last.Before(until) {
+		until = s.last
+	}
+	return c.SetReadDeadline(until)
+}
+
+// asked marks a connection as having a whole query.
+func (s *connSet) asked(c *net.TCPConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.open[c]; m != nil {
+		m.idle = time.Time{}
+	}
+}
+
+// lastWord is how long a connection may still ask when the server ends: a query that is on its way is answered.
+const lastWord = 200 * time.Millisecond
+
+// drain lets connections end: idle ones after lastWord, all by the end of most. No connection may be added any more.
+func (s *connSet) drain(most time.Duration) {
+	s.mu.Lock()
+	s.last = time.Now().Add(min(lastWord, most))
+	for c, m := range s.open {
+		if !m.idle.IsZero() {
+			_ = c.SetReadDeadline(s.last) // fails when it is closed already
+		}
+	}
+	s.mu.Unlock()
+	cut := time.AfterFunc(most, s.close)
+	defer cut.Stop()
+	s.wait()
 }
 
 func (s *connSet) done() { s.running.Done() }

@@ -51,7 +51,7 @@ func TestTheLongestIdleGivesWay(t *testing.T) {
 			t.Fatalf("refused: %s", refused)
 		}
 	}
-	s.waits(conns[0], false) // the oldest has a query
+	s.asked(conns[0]) // the oldest has a query
 	if refused := s.add(conns[3], client); refused != "" {
 		t.Fatalf("refused for %q while another idles", refused)
 	}
@@ -63,7 +63,7 @@ func TestTheLongestIdleGivesWay(t *testing.T) {
 		t.Errorf("counted out twice: %v", s.byClient)
 	}
 	for _, c := range conns {
-		s.waits(c, false)
+		s.asked(c)
 	}
 	if refused := s.add(conns[4], client); refused != "total" {
 		t.Errorf("all have a query: %q, want total", refused)

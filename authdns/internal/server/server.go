@@ -13,13 +13,18 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"steerpoint/internal/inherit"
 )
 
-// Config says where to listen and what a client may use up. Every field must be set.
+// Config says where to listen and what a client may use up. Every field but Inherited must be set.
 type Config struct {
 	Listen     []netip.AddrPort // UDP and TCP on each; port 0: one that is free for both
 	Sockets    int              // UDP sockets an address
 	ReadBuffer int              // octets, of a UDP socket
+	// Inherited are sockets of the program that ran before in this process; each address found among them is served
+	// by them, whatever Sockets says. nil: none.
+	Inherited *inherit.Sockets
 
 	TCPIdle      time.Duration // without a query on a connection
 	TCPMessage   time.Duration // from the first octet of a query to its last
@@ -43,7 +48,7 @@ type Counters struct {
 	// TCPRefused is told why a connection was closed before it was used: total or client.
 	TCPRefused func(reason string)
 	// TCPEnded is told of a connection that was cut: read (the message did not come in time), write (the client did
-	// not take its reply), message (what came was no query).
+	// not take its reply), message (what came was no query), evicted (it had no whole query and gave way to another).
 	TCPEnded func(reason string)
 	// UDPFailed is told of a packet that could not be received or sent: read or write.
 	UDPFailed func(op string)
@@ -60,7 +65,12 @@ type Server struct {
 	udp   []*net.UDPConn
 	tcp   []*net.TCPListener
 	conns connSet
+
+	drainTime time.Duration // drainTime, but in tests
 }
+
+// Name is what the sockets are called when they are handed on.
+const Name = "dns"
 
 // portTries bounds the search for a port that is free for UDP and TCP.
 const portTries = 20
@@ -68,7 +78,7 @@ const portTries = 20
 // Listen binds all sockets, or none. The error names the address; errors.Is(err, syscall.EADDRINUSE) tells a taken
 // port.
 func Listen(ctx context.Context, cfg Config, handlers Handlers, count Counters, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, handlers: handlers, count: count, log: log}
+	s := &Server{cfg: cfg, handlers: handlers, count: count, log: log, drainTime: drainTime}
 	s.conns.init(cfg.TCPTotal, cfg.TCPPerClient)
 	for _, addr := range cfg.Listen {
 		err := s.bind(ctx, addr)
@@ -83,23 +93,45 @@ func Listen(ctx context.Context, cfg Config, handlers Handlers, count Counters, 
 }
 
 func (s *Server) bind(ctx context.Context, addr netip.AddrPort) error {
-	udp, err := listenUDP(ctx, addr, s.cfg.Sockets, s.cfg.ReadBuffer)
+	udp, err := s.bindUDP(ctx, addr)
 	if err != nil {
-		return fmt.Errorf("udp %s: %w", addr, err)
+		return fmt.Errorf("udp %s: %w", addr, errors.Join(err, closeAll(udp)))
 	}
 	local := udp[0].LocalAddr().(*net.UDPAddr).AddrPort()
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, network("tcp", addr.Addr()), local.String())
+	l, err := s.cfg.Inherited.Listen(ctx, Name, network("tcp", addr.Addr()), local.String())
 	if err != nil {
-		for _, c := range udp {
-			err = errors.Join(err, c.Close())
-		}
-		return fmt.Errorf("tcp %s: %w", local, err)
+		return fmt.Errorf("tcp %s: %w", local, errors.Join(err, closeAll(udp)))
 	}
 	s.udp = append(s.udp, udp...)
 	s.tcp = append(s.tcp, l.(*net.TCPListener))
 	s.bound = append(s.bound, local)
 	return nil
+}
+
+// bindUDP takes over the sockets of an address, or opens them.
+func (s *Server) bindUDP(ctx context.Context, addr netip.AddrPort) ([]*net.UDPConn, error) {
+	udp, err := s.cfg.Inherited.UDP(Name, addr)
+	for _, c := range udp {
+		err = errors.Join(err, adoptUDP(c, addr.Addr(), s.cfg.ReadBuffer))
+	}
+	if err != nil || len(udp) > 0 {
+		return udp, err
+	}
+	if udp, err = listenUDP(ctx, addr, s.cfg.Sockets, s.cfg.ReadBuffer); err != nil {
+		return nil, err
+	}
+	for _, c := range udp {
+		err = errors.Join(err, s.cfg.Inherited.Keep(Name, c))
+	}
+	return udp, err
+}
+
+func closeAll(conns []*net.UDPConn) error {
+	var errs []error
+	for _, c := range conns {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Bound are the addresses really bound, in the order of Config.Listen.
@@ -125,22 +157,37 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Serve answers until ctx ends; it returns when every goroutine it started has returned.
+// drainTime bounds how long the end of Serve waits for TCP clients that are being answered.
+const drainTime = time.Second
+
+// Serve answers until ctx ends; it returns when every goroutine it started has returned. What was received is answered
+// first: a query is read only by who will answer it, and what is not read waits in the socket for the next program, if
+// there is one that inherits it.
 func (s *Server) Serve(ctx context.Context) error {
-	var g errgroup.Group
+	var udp, tcp errgroup.Group
 	for _, c := range s.udp {
-		g.Go(func() error { s.serveUDP(ctx, c); return nil })
+		udp.Go(func() error { s.serveUDP(ctx, c); return nil })
 	}
 	for _, l := range s.tcp {
-		g.Go(func() error { s.serveTCP(ctx, l); return nil })
+		tcp.Go(func() error { s.serveTCP(ctx, l); return nil })
 	}
-	g.Go(func() error {
+	udp.Go(func() error {
 		<-ctx.Done()
-		return s.Close()
+		var errs []error
+		// TCP first: UDP clients are answered while the others are waited for.
+		for _, l := range s.tcp {
+			errs = append(errs, ignoreClosed(l.Close()))
+		}
+		errs = append(errs, tcp.Wait()) // from here on no connection is new
+		s.conns.drain(s.drainTime)
+		for _, c := range s.udp {
+			// A deadline that is over: a read that waits ends, and none takes a packet any more.
+			errs = append(errs, ignoreClosed(c.SetReadDeadline(time.Unix(1, 0))))
+		}
+		return errors.Join(errs...)
 	})
-	err := g.Wait()
-	s.conns.wait()
-	return err
+	err := udp.Wait()
+	return errors.Join(err, s.Close())
 }
 
 // pause waits after an error that would otherwise repeat at once; it reports whether to go on.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -73,20 +72,41 @@ func control(c syscall.RawConn, set func(fd int) error) error {
 	return err
 }
 
+// adoptUDP prepares a socket that somebody else opened for an address.
+func adoptUDP(c *net.UDPConn, addr netip.Addr, readBuffer int) error {
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = control(raw, func(fd int) error { return setReplyOptions(fd, addr.Is4(), addr.IsUnspecified()) })
+	}
+	if err != nil {
+		return fmt.Errorf("inherited socket: %w", err)
+	}
+	_ = c.SetReadBuffer(readBuffer) // best effort, as in listenUDP
+	return nil
+}
+
 func setUDPOptions(fd int, ipv4, wildcard bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return fmt.Errorf("SO_REUSEPORT: %w", err)
 	}
+	if !ipv4 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+			return fmt.Errorf("IPV6_V6ONLY: %w", err)
+		}
+	}
+	return setReplyOptions(fd, ipv4, wildcard)
+}
+
+// setReplyOptions says how replies leave, and has each query tell the address it was sent to where that is not the
+// socket's own.
+func setReplyOptions(fd int, ipv4, wildcard bool) error {
 	// OMIT: no DF bit, and what ICMP says of a path's MTU is not believed, since anyone can send it (RFC 9715). Replies
 	// of at most 1232 octets fit the smallest IPv6 path anyhow.
 	var err error
 	if ipv4 {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_OMIT)
 	} else {
-		err = errors.Join(
-			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1),
-			unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_OMIT),
-		)
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_OMIT)
 	}
 	if err != nil || !wildcard {
 		return err

@@ -50,7 +50,9 @@ func (s *Server) admit(c *net.TCPConn) {
 		defer s.conns.done()
 		reason := s.converse(c, client)
 		// Removed before it is closed, so that a client that sees the end may come back at once.
-		s.conns.remove(c)
+		if !s.conns.remove(c) {
+			reason = "evicted"
+		}
 		_ = c.Close() // the conversation is over; its own error is in reason
 		if reason != "" {
 			s.count.TCPEnded(reason)
@@ -73,6 +75,7 @@ func (s *Server) converse(c *net.TCPConn, client netip.Addr) (cut string) {
 		if msg, err = readMessage(in, msg); err != nil {
 			return "read"
 		}
+		s.conns.asked(c)
 		if len(msg) < headerLen {
 			return "message"
 		}
@@ -95,17 +98,18 @@ func (s *Server) converse(c *net.TCPConn, client netip.Addr) (cut string) {
 
 // awaitQuery waits for the first octet of the next query and then gives the rest of it its own, shorter time: octet by
 // octet is allowed, for ever is not.
+//
+// Until the query is whole the connection counts as waiting for it: were its first octet enough to keep its place, one
+// octet on each connection would lock everybody out.
 func (s *Server) awaitQuery(c *net.TCPConn, in *bufio.Reader) error {
+	if err := s.conns.await(c, s.cfg.TCPIdle); err != nil {
+		return err
+	}
 	if in.Buffered() == 0 {
-		if err := c.SetReadDeadline(time.Now().Add(s.cfg.TCPIdle)); err != nil {
-			return err
-		}
-		s.conns.waits(c, true)
 		if _, err := in.Peek(1); err != nil {
 			return err
 		}
 	}
-	s.conns.waits(c, false)
 	return c.SetReadDeadline(time.Now().Add(s.cfg.TCPMessage))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 )
 
 const (
@@ -13,14 +14,14 @@ const (
 	maxReply = 65535
 )
 
-// serveUDP answers on one socket until it is closed.
+// serveUDP answers on one socket until it is closed, or its deadline says that the next packet is not ours.
 func (s *Server) serveUDP(ctx context.Context, c *net.UDPConn) {
 	handler := s.handlers(false)
 	msg, oob, reply := make([]byte, maxQuery), make([]byte, oobSize), make([]byte, 0, maxReply)
 	for {
 		n, oobn, _, from, err := c.ReadMsgUDPAddrPort(msg, oob)
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 				return
 			}
 			s.count.UDPFailed("read")

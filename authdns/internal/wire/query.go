@@ -34,6 +34,7 @@ const (
 	OptionCookie    = 10
 	OptionKeepalive = 11
 	OptionEDE       = 15
+	OptionVersion   = 19 // ZONEVERSION, RFC 9660
 
 	HeaderLen = 12
 	maxName   = 255 // RFC 1035 section 3.1, length octets and root included
@@ -63,6 +64,8 @@ type Query struct {
 	Cookie    []byte // nil, 8 octets (client) or 16..40 (client and server)
 	NSID      bool
 	Keepalive bool
+	// ZoneVersion asks which version of the zone the answer is of.
+	ZoneVersion bool
 
 	name    [maxName]byte
 	nameLen int
@@ -94,7 +97,8 @@ func (q *Query) reset() {
 	q.ID, q.Opcode, q.RD = 0, 0, false
 	q.Question, q.Type, q.Class, q.nameLen = nil, 0, 0, 0
 	q.EDNS, q.UDPSize, q.Version, q.DO = false, 0, 0, false
-	q.HasECS, q.ECS, q.Cookie, q.NSID, q.Keepalive = false, ECS{}, nil, false, false
+	q.HasECS, q.ECS, q.Cookie = false, ECS{}, nil
+	q.NSID, q.Keepalive, q.ZoneVersion = false, false, false
 }
 
 func (q *Query) parseBody(msg []byte) Verdict {
@@ -266,6 +270,8 @@ func (q *Query) option(code uint16, data []byte) bool {
 		q.NSID = true
 	case OptionKeepalive:
 		q.Keepalive = true
+	case OptionVersion:
+		q.ZoneVersion = len(data) == 0 // with data it is an answer, and means nothing here
 	case OptionECS:
 		if q.HasECS { // two subnets name two clients
 			q.HasECS, q.ECS = false, ECS{}

@@ -3,6 +3,7 @@ package engine
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"steerpoint/snapshot"
@@ -44,10 +45,30 @@ func (e *Engine) compile(now steering.Instant) []compiled {
 			if c.warning != "" {
 				e.warnings = append(e.warnings, Warning{base.Key(), "DRAIN_IGNORED", c.warning})
 			}
+			if replaced := silentPoints(c.rule, base.Key(), points); replaced != "" {
+				e.warnings = append(e.warnings, Warning{base.Key(), "POINT_SILENT", replaced})
+				c.warning = strings.TrimPrefix(c.warning+"; "+replaced, "; ")
+			}
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// silentPoints says which points of a rule others stand in for; "" if none.
+func silentPoints(r *spec.Rule, key string, points []steering.Point) string {
+	if !r.Probe.Enabled {
+		return ""
+	}
+	silent, instead := steering.Substitutes(key, r.Scope.Scope(), r.Probe.Points.Selector(), points)
+	if len(silent) == 0 {
+		return ""
+	}
+	text := "nothing was heard of probe point " + strings.Join(silent, ", ") + " for ten minutes: the rule goes on "
+	if len(instead) == 0 {
+		return text + "without it"
+	}
+	return text + "with " + strings.Join(instead, ", ")
 }
 
 // withoutDrained disables the drained edges of a rule; if none would be left, all stay: an empty answer by accident is
@@ -78,14 +99,19 @@ func sameConfig(a, b *steering.RuleConfig) bool { return reflect.DeepEqual(a, b)
 // its version while nothing in it changes.
 func (e *Engine) compileProbes() {
 	rules := e.probeRules()
-	targets := make(map[string]map[string][]*target, len(e.points))
+	targets := make(map[string]map[string]*intake, len(e.points))
 	for _, p := range e.points {
 		made, uses := snapshot.CompileProbe(0, p.Name, rules, func(u snapshot.TaskUse) time.Duration { return e.slow[u][p.Name] })
-		byTask := make(map[string][]*target, len(uses))
+		byTask := make(map[string]*intake, len(uses))
 		for id, list := range uses {
-			for _, u := range list {
-				byTask[id] = append(byTask[id], &target{rule: e.rules[u.Service+"/"+u.Rule], edge: u.Edge, address: u.Address})
+			in := &intake{}
+			if old := e.targets[p.Name][id]; old != nil {
+				in.newest = old.newest
 			}
+			for _, u := range list {
+				in.uses = append(in.uses, &target{rule: e.rules[u.Service+"/"+u.Rule], edge: u.Edge, address: u.Address})
+			}
+			byTask[id] = in
 		}
 		targets[p.Name] = byTask
 		if old := e.probes[p.Name]; old != nil && reflect.DeepEqual(old.Tasks, made.Tasks) {

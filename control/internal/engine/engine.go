@@ -47,6 +47,8 @@ type rule struct {
 
 	force, freeze applied
 	soonest       steering.Instant // as last given out
+	allDown       steering.AllDown // as last given out: what is answered while every edge is down
+	list          []string         // the edges that is about
 	verdicts      uint64           // fingerprint of the addresses' verdicts as last given out
 	held          bool             // an edge's verdict is held: too few points
 	pending       []steering.Event
@@ -59,12 +61,19 @@ type applied struct {
 	until steering.Instant
 }
 
+// intake is one task at one point: where its observations go, and the instant of the newest.
+type intake struct {
+	uses   []*target
+	newest steering.Instant
+}
+
 // target is one use of a probe task, with what tells whether an observation can change a verdict.
 type target struct {
 	rule          *rule
 	edge, address string
 	ok            bool
-	streak        int // equal results in a row
+	streak        int // equal results in a row, none later than the interval after the one before
+	last          steering.Instant
 }
 
 // Engine is all rules of this process.
@@ -75,9 +84,9 @@ type Engine struct {
 	overrides []Override
 	rules     map[string]*rule
 	queue     queue
-	targets   map[string]map[string][]*target // by point, then task
-	probes    map[string]*snapshot.Probe      // by point
-	version   uint64                          // of the newest probe snapshot
+	targets   map[string]map[string]*intake // by point, then task
+	probes    map[string]*snapshot.Probe    // by point
+	version   uint64                        // of the newest probe snapshot
 	slow      map[snapshot.TaskUse]map[string]time.Duration
 	warnings  []Warning
 }
@@ -86,9 +95,28 @@ type Engine struct {
 func New(points []steering.Point) *Engine {
 	return &Engine{
 		points: points, set: spec.NewSet(nil), rules: map[string]*rule{},
-		targets: map[string]map[string][]*target{}, probes: map[string]*snapshot.Probe{},
+		targets: map[string]map[string]*intake{}, probes: map[string]*snapshot.Probe{},
 	}
 }
+
+// Points gives all probe points there are, drained ones included.
+func (e *Engine) Points() []steering.Point { return e.points }
+
+// SetPoints says which probe points there are. Rules that get others keep what they know by the points that stay;
+// what left is forgotten. A point that is gone has no snapshot any more.
+func (e *Engine) SetPoints(now steering.Instant, points []steering.Point) []Outcome {
+	e.points = points
+	for name := range e.probes {
+		if !slices.ContainsFunc(points, func(p steering.Point) bool { return p.Name == name }) {
+			delete(e.probes, name)
+		}
+	}
+	return e.configure(now)
+}
+
+// StartVersions makes the versions of probe snapshots begin above first: points keep a version over a restart of
+// control, and the same number must not mean other tasks.
+func (e *Engine) StartVersions(first uint64) { e.version = max(e.version, first) }
 
 // Set gives the resources in use.
 func (e *Engine) Set() *spec.Set { return e.set }
@@ -109,12 +137,16 @@ func (e *Engine) Observe(now steering.Instant, o *report.Observation) []Outcome 
 		return nil
 	}
 	var out []Outcome
-	for _, t := range e.targets[o.Point][o.Task] {
+	in := e.targets[o.Point][o.Task]
+	if in == nil {
+		return nil
+	}
+	for _, t := range in.uses {
 		r := t.rule
 		events := r.machine.Observe(now, steering.Observation{
 			Edge: t.edge, Address: t.address, Point: o.Point, OK: o.OK, Latency: o.Latency, Cause: string(o.Cause),
 		})
-		settled := t.settled(o.OK)
+		settled := t.settled(now, o.OK)
 		if outcome, ok := e.after(now, r, events, !settled); ok {
 			out = append(out, outcome)
 		}
@@ -123,18 +155,52 @@ func (e *Engine) Observe(now steering.Instant, o *report.Observation) []Outcome 
 }
 
 // settled notes a result and reports whether it repeats so many before it that no verdict can change by it: then the
-// costly look at every address is left out. Where latency counts, any ok may be a failure.
-func (t *target) settled(ok bool) bool {
-	if t.ok != ok {
+// costly look at every address is left out. Where latency counts, any ok may be a failure. After a gap the point may have
+// lost its vote meanwhile, and gets it back by this result.
+func (t *target) settled(now steering.Instant, ok bool) bool {
+	cfg := &t.rule.cfg
+	if t.ok != ok || now-t.last >= 2*cfg.Interval {
 		t.ok, t.streak = ok, 0
 	}
+	t.last = now
 	t.streak++
-	cfg := &t.rule.cfg
 	return cfg.SlowMilli == 0 && t.streak > max(cfg.Fall, cfg.Rise)+1
 }
 
 // Has reports whether a point has a task, and how many rules use it.
-func (e *Engine) Has(point, task string) int { return len(e.targets[point][task]) }
+func (e *Engine) Has(point, task string) int {
+	if in := e.targets[point][task]; in != nil {
+		return len(in.uses)
+	}
+	return 0
+}
+
+// disorder is how much older than the newest one of its task an observation may be. Less is the way between two
+// machines; more is one that was overtaken, and would break a run of results that came after it.
+const disorder = 5 * time.Second
+
+// Admission says what may become of an observation.
+type Admission uint8
+
+// What becomes of an observation.
+const (
+	Admitted   Admission = iota
+	NoTask               // the point has no such task
+	OutOfOrder           // it is older than one of its task that was admitted
+)
+
+// Admit judges an observation of an instant before Observe takes it.
+func (e *Engine) Admit(at steering.Instant, o *report.Observation) Admission {
+	in := e.targets[o.Point][o.Task]
+	switch {
+	case in == nil:
+		return NoTask
+	case at < in.newest-disorder:
+		return OutOfOrder
+	}
+	in.newest = max(in.newest, at)
+	return Admitted
+}
 
 // Advance runs every rule whose time has come.
 func (e *Engine) Advance(now steering.Instant) []Outcome {
@@ -188,7 +254,8 @@ func (e *Engine) after(now steering.Instant, r *rule, events []steering.Event, l
 	if d.Next != 0 && (r.due == 0 || d.Next < r.due) {
 		e.schedule(r, d.Next)
 	}
-	record := len(events) > 0
+	// A change of whenAllDown, or of the edges it is about, is no event of the rule, but another answer.
+	record := len(events) > 0 || d.AllDown != r.allDown || d.AllDown != steering.AllDownHold && !slices.Equal(d.List, r.list)
 	publish := (d.Soonest == 0) != (r.soonest == 0) || d.Soonest < r.soonest
 	if !record && !publish && !look {
 		return Outcome{}, false
@@ -201,7 +268,7 @@ func (e *Engine) after(now steering.Instant, r *rule, events []steering.Event, l
 	if !record && !publish {
 		return Outcome{}, false
 	}
-	r.soonest = d.Soonest
+	r.soonest, r.allDown, r.list = d.Soonest, d.AllDown, d.List
 	out := Outcome{
 		Rule: r.key, Service: r.service.Name, Name: r.spec.Name, Scope: r.cfg.Scope,
 		Events: slices.Clone(events), Decision: d, Edges: edges, Override: r.force.name,

@@ -359,3 +359,36 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// TestForceHoldsAgainWhenItsEdgeIsBack proves that a force rests while its edge is drained and holds again afterwards, as
+// it would after a restart: the Override is still in force.
+//
+// Covers: issue2 overrides
+func TestForceHoldsAgainWhenItsEdgeIsBack(t *testing.T) {
+	s := set(t, zone, service("shop", 1, "[east, west]"))
+	e := engineOf(t, s)
+	force := Override{Name: "f", Kind: Force, Service: "shop", Rule: "default", Edge: "west"}
+	drain := Override{Name: "d", Kind: Drain, Service: "shop", Edge: "west", Until: start + steering.Instant(time.Minute)}
+	e.Configure(start, wall, s, []Override{force})
+	if d := e.decision(t, "shop/default"); d.Edge != "west" || !d.Forced {
+		t.Fatalf("forced: %+v", d)
+	}
+	e.Configure(start, wall, s, []Override{force, drain})
+	if d := e.decision(t, "shop/default"); d.Edge != "east" || d.Forced {
+		t.Fatalf("drained: %+v", d)
+	}
+	e.Advance(drain.Until)
+	d := e.decision(t, "shop/default")
+	if d.Edge != "west" || !d.Forced {
+		t.Errorf("after the drain: %+v", d)
+	}
+	states := map[string]steering.State{}
+	for _, st := range e.States(drain.Until) {
+		states[st.Rule] = st
+	}
+	again := New([]steering.Point{{Name: "local"}})
+	again.Restore(drain.Until, wall, s, []Override{force}, states)
+	if after := again.decision(t, "shop/default"); after.Edge != d.Edge || after.Seq != d.Seq {
+		t.Errorf("a restart moves it: %+v became %+v", d, after)
+	}
+}

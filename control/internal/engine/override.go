@@ -23,7 +23,8 @@ type Override struct {
 	Service string           // of what it names; "" for a drained point
 	Rule    string           // name within the service: Force, and Freeze of one rule
 	Edge    string           // Force, and Drain of an edge
-	Point   string           // Drain of a point
+	Point   string           // Drain of a point, or of a node, which is a point of its name
+	Node    bool             // Drain of the whole node, and not of its votes alone
 	Until   steering.Instant // 0: until it is taken back
 	Order   int64            // revision: of two that exclude each other, the later one holds
 	ended   bool
@@ -48,7 +49,10 @@ func sameEnd(a, b steering.Instant) bool {
 // override gives a machine the force and the freeze that hold for it now, if they differ from what it has.
 func (e *Engine) override(now steering.Instant, r *rule) {
 	force, freeze := e.wanted(now, r)
-	if force.edge != r.force.edge || !sameEnd(force.until, r.force.until) {
+	// The machine ends a force whose edge is disabled or drained. The Override is still there, and status and a restart
+	// go by it: it holds again as soon as the edge is back.
+	ended := force.edge != "" && !r.machine.Decision().Forced
+	if ended || force.edge != r.force.edge || !sameEnd(force.until, r.force.until) {
 		r.pending = append(r.pending, r.machine.Force(now, force.edge, force.until)...)
 		r.force = force
 	}
@@ -92,6 +96,13 @@ func (e *Engine) drained(now steering.Instant, service, edge string) bool {
 func (e *Engine) drainedPoint(now steering.Instant, point string) bool {
 	return slices.ContainsFunc(e.overrides, func(o Override) bool {
 		return o.Kind == Drain && o.Point == point && point != "" && o.active(now)
+	})
+}
+
+// NodeDrained reports whether a whole node is drained now.
+func (e *Engine) NodeDrained(now steering.Instant, node string) bool {
+	return slices.ContainsFunc(e.overrides, func(o Override) bool {
+		return o.Kind == Drain && o.Node && o.Point == node && o.active(now)
 	})
 }
 

@@ -6,10 +6,15 @@ import (
 	"path/filepath"
 )
 
-// Exists reports whether a store was ever made in dir.
+// Exists reports whether dir holds a store, or a part of one: folders without a file are what somebody who deleted it
+// left. What cannot be looked at counts as there, so that opening it says why.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "member", "member"))
-	return err == nil
+	member := filepath.Join(dir, "member", "member")
+	if _, err := os.Stat(filepath.Join(member, "snap", "db")); !os.IsNotExist(err) {
+		return true
+	}
+	logs, err := filepath.Glob(filepath.Join(member, "wal", "*.wal"))
+	return err != nil || len(logs) > 0
 }
 
 // checkFiles refuses a folder that cannot be a store of ours before etcd opens it, since etcd would make what is

@@ -19,9 +19,9 @@ type Server struct {
 	http     *http.Server
 }
 
-// Listen binds addr. ready says why the node should get no queries; nil: it should.
-func Listen(addr string, ready func() error, reg *prometheus.Registry) (*Server, error) {
-	l, err := net.Listen("tcp", addr)
+// Listen binds addr by listen, which is as net.Listen. ready says why the node should get no queries; nil: it should.
+func Listen(listen func(network, addr string) (net.Listener, error), addr string, ready func() error, reg *prometheus.Registry) (*Server, error) {
+	l, err := listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("health: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestEndpoints(t *testing.T) {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "steer_test_things_total", Help: "Things."})
 	reg.MustRegister(c)
 	var notReady error
-	s, err := Listen("127.0.0.1:0", func() error { return notReady }, reg)
+	s, err := Listen(net.Listen, "127.0.0.1:0", func() error { return notReady }, reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestEndpoints(t *testing.T) {
 	if status, body := get("/readyz"); status != 503 || !strings.Contains(body, "no map") {
 		t.Errorf("not ready: %d %q", status, body)
 	}
-	if _, err := Listen(s.Addr(), nil, reg); err == nil {
+	if _, err := Listen(net.Listen, s.Addr(), nil, reg); err == nil {
 		t.Error("a taken port gives no error")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,22 +24,24 @@ import (
 const (
 	tokenFile = "admin.token" // written by control, 0600
 	runFile   = "run.state"   // where the process that uses the folder listens
+	caFile    = "ca/ca.crt"   // the certificate of the cluster's authority, written by control
 )
 
 // Options are the places to look, as the command line gives them. Empty fields fall back to the environment.
 type Options struct {
-	Server, Token, Data string
-	Env                 func(string) string
+	Server, Token, Data, CA string
+	Env                     func(string) string
 }
 
-// Server is an API to talk to.
-type Server struct{ URL, Token string }
+// Server is an API to talk to. CA is a file with the authority that vouches for it; "": those the system trusts.
+type Server struct{ URL, Token, CA string }
 
 // Running is what a process writes about itself to its data folder.
 type Running struct {
 	PID       int               `json:"pid"` // 0: it has stopped; where it listened is kept for the next start
 	Started   time.Time         `json:"started"`
-	Listeners map[string]string `json:"listeners"` // bound addresses by role
+	Listeners map[string]string `json:"listeners"`        // bound addresses by role
+	Secure    bool              `json:"secure,omitempty"` // the API is TLS, by the authority in the folder
 	Demo      json.RawMessage   `json:"demo,omitempty"`
 }
 
@@ -66,11 +70,13 @@ func (o Options) DataDir() (string, error) {
 
 // Find gives the API to talk to: --server or $STEER_SERVER; otherwise the process that uses the data folder.
 func (o Options) Find() (Server, error) {
-	s := Server{URL: first(o.Server, o.Env("STEER_SERVER")), Token: first(o.Token, o.Env("STEER_TOKEN"))}
+	s := Server{
+		URL: first(o.Server, o.Env("STEER_SERVER")), Token: first(o.Token, o.Env("STEER_TOKEN")), CA: first(o.CA, o.Env("STEER_CA")),
+	}
 	if s.URL != "" {
-		u, err := url.Parse(s.URL)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return s, fault.BadInput("SERVER_URL", fmt.Sprintf("%q is not the URL of a server", s.URL), "", "give it like http://127.0.0.1:7070")
+		u, err := parse(s.URL)
+		if err != nil {
+			return s, err
 		}
 		if s.Token == "" {
 			s.Token = o.ownToken(u.Host)
@@ -92,12 +98,58 @@ func (o Options) Find() (Server, error) {
 		return s, o.none(dir, errors.New("the process on this folder has no API"))
 	}
 	s.URL = "http://" + r.Listeners["api"]
+	if r.Secure {
+		s.URL = "https://" + onThisMachine(r.Listeners["api"])
+		s.CA = first(s.CA, filepath.Join(dir, caFile))
+	}
 	if s.Token == "" {
 		if s.Token, err = readToken(dir); err != nil {
 			return s, o.none(dir, err)
 		}
 	}
 	return s, nil
+}
+
+// parse reads the URL of a server. Without TLS the token would cross the network for everybody to read: that is only
+// for this machine.
+func parse(server string) (*url.URL, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fault.BadInput("SERVER_URL", fmt.Sprintf("%q is not the URL of a server", server), "", "give it like http://127.0.0.1:7070, or https://HOST:7070")
+	}
+	if u.Scheme == "http" && !Loopback(u.Host) {
+		return nil, fault.BadInput("SERVER_URL", fmt.Sprintf("%q would send the token over the network unprotected", server),
+			"the API of steer is TLS except on loopback", fmt.Sprintf("write https://%s, and give its authority with --ca FILE", u.Host))
+	}
+	return u, nil
+}
+
+// Loopback reports whether an address, with or without a port, is only on this machine.
+func Loopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		host = strings.Trim(hostPort, "[]")
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+// onThisMachine is where a listener is reached from the machine it is on: one on every address is on loopback too.
+func onThisMachine(listener string) string {
+	host, port, err := net.SplitHostPort(listener)
+	if err != nil {
+		return listener
+	}
+	switch a, err := netip.ParseAddr(host); {
+	case err != nil || !a.IsUnspecified():
+		return listener
+	case a.Is4():
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return net.JoinHostPort("::1", port)
 }
 
 // ownToken is the token of the data folder if host is where that folder's process listens: the token of one server

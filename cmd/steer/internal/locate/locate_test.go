@@ -65,18 +65,52 @@ func TestFind(t *testing.T) {
 		o    Options
 		want Server
 	}{
-		{"the folder's", Options{Data: dir, Env: env()}, Server{"http://127.0.0.1:7070", "secret"}},
-		{"another token", Options{Data: dir, Token: "t", Env: env()}, Server{"http://127.0.0.1:7070", "t"}},
-		{"named", Options{Server: "http://a:1", Token: "t", Env: env("STEER_SERVER", "http://b:1")}, Server{"http://a:1", "t"}},
-		{"environment", Options{Env: env("STEER_SERVER", "https://b:1", "STEER_TOKEN", "e")}, Server{"https://b:1", "e"}},
-		{"named, and it is the folder's", Options{Server: "http://127.0.0.1:7070", Data: dir, Env: env()}, Server{"http://127.0.0.1:7070", "secret"}},
-		{"named, and it is not", Options{Server: "http://127.0.0.1:7071", Data: dir, Env: env()}, Server{"http://127.0.0.1:7071", ""}},
+		{"the folder's", Options{Data: dir, Env: env()}, Server{URL: "http://127.0.0.1:7070", Token: "secret"}},
+		{"another token", Options{Data: dir, Token: "t", Env: env()}, Server{URL: "http://127.0.0.1:7070", Token: "t"}},
+		{"named", Options{Server: "https://a:1", Token: "t", Env: env("STEER_SERVER", "https://b:1")}, Server{URL: "https://a:1", Token: "t"}},
+		{"environment", Options{Env: env("STEER_SERVER", "https://b:1", "STEER_TOKEN", "e")}, Server{URL: "https://b:1", Token: "e"}},
+		{"named, and it is the folder's", Options{Server: "http://127.0.0.1:7070", Data: dir, Env: env()}, Server{URL: "http://127.0.0.1:7070", Token: "secret"}},
+		{"named, and it is not", Options{Server: "http://127.0.0.1:7071", Data: dir, Env: env()}, Server{URL: "http://127.0.0.1:7071", Token: ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got, err := tt.o.Find(); err != nil || got != tt.want {
 				t.Errorf("Find() = %+v, %v; want %+v", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// The API of a listener that others reach is TLS, vouched for by the folder's own authority.
+// Covers: issue3 api tls
+func TestFindSecure(t *testing.T) {
+	for listener, want := range map[string]string{
+		"0.0.0.0:7070": "https://127.0.0.1:7070", "[::]:7070": "https://[::1]:7070", "192.0.2.1:7070": "https://192.0.2.1:7070",
+	} {
+		dir := running(t, listener)
+		if err := WriteRunning(dir, Running{PID: 1, Secure: true, Listeners: map[string]string{"api": listener}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Options{Data: dir, Env: env()}.Find()
+		if err != nil || got != (Server{URL: want, Token: "secret", CA: filepath.Join(dir, "ca", "ca.crt")}) {
+			t.Errorf("%s: %+v, %v", listener, got, err)
+		}
+		if got, err := (Options{Data: dir, CA: "f", Env: env("STEER_CA", "e")}).Find(); err != nil || got.CA != "f" {
+			t.Errorf("%s: --ca gives %+v, %v", listener, got, err)
+		}
+		if got, err := (Options{Data: dir, Env: env("STEER_CA", "e")}).Find(); err != nil || got.CA != "e" {
+			t.Errorf("%s: STEER_CA gives %+v, %v", listener, got, err)
+		}
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "127.9.9.9": true, "[::1]": true, "[::ffff:127.0.0.1]:1": true,
+		":1": false, "0.0.0.0:1": false, "192.0.2.1:1": false, "localhost.example.net:1": false, "": false,
+	} {
+		if Loopback(addr) != want {
+			t.Errorf("Loopback(%q) = %v", addr, !want)
+		}
 	}
 }
 
@@ -102,6 +136,7 @@ func TestFindErrors(t *testing.T) {
 		want string
 	}{
 		{"bad URL", Options{Server: "127.0.0.1:7070", Env: env()}, fault.ExitBadInput, `"127.0.0.1:7070" is not the URL of a server`},
+		{"token in the clear", Options{Server: "http://192.0.2.1:7070", Env: env()}, fault.ExitBadInput, "unprotected"},
 		{"nothing ran", Options{Data: t.TempDir(), Env: env()}, fault.ExitNoServer, "nothing has run on the data folder"},
 		{"stopped", Options{Data: stopped, Env: env()}, fault.ExitNoServer, "nothing runs on the data folder"},
 		{"damaged", Options{Data: damaged, Env: env()}, fault.ExitNoServer, "FILE_DAMAGED"},

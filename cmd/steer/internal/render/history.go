@@ -44,9 +44,28 @@ func published(p *api.Publication) string {
 	case p == nil:
 		return "not yet"
 	case len(p.Missing) > 0:
-		return seconds(p.Seconds) + ", not by " + strings.Join(p.Missing, " ")
+		s := "not by " + strings.Join(p.Missing, " ")
+		if more := p.MissingCount - len(p.Missing); more > 0 {
+			s += fmt.Sprintf(" and %d more", more)
+		}
+		if p.Acked == 0 && p.Seconds == 0 {
+			return s
+		}
+		return seconds(p.Seconds) + onNodes(p) + ", " + s
 	}
-	return seconds(p.Seconds)
+	return seconds(p.Seconds) + onNodes(p)
+}
+
+// onNodes says on how many name servers, and which was the last; nothing for one alone.
+func onNodes(p *api.Publication) string {
+	if p.Acked < 2 {
+		return ""
+	}
+	s := fmt.Sprintf(" on %d", p.Acked)
+	if len(p.Nodes) > 0 {
+		s += ", last " + p.Nodes[0].Node
+	}
+	return s
 }
 
 func stood(u *api.Undone) string {
@@ -66,6 +85,10 @@ func Event(w io.Writer, p text.Painter, e api.Event) {
 		color = text.Bad
 		if !e.On {
 			color = text.Good
+		}
+	case api.EventNode, api.EventPoint:
+		if e.On == (e.Kind == api.EventPoint) { // a node that went, a point that fell silent
+			color = text.Warn
 		}
 	case api.EventAck, api.EventConfig:
 		color = text.Faint

@@ -43,7 +43,7 @@ func sample(now time.Time) api.Status {
 					Rule: "default", Scope: "*", Probed: true, Mode: "failover", Edge: "west", Cause: "down", Since: now.Add(-12 * time.Second),
 					Locked: true, LockedUntil: &lock, Edges: []api.EdgeView{east, west, off},
 				},
-				{Rule: "office", Scope: "cidr=198.51.100.0/24", Probed: true, Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "west (down)"},
+				{Rule: "office", Scope: "cidr=198.51.100.0/24", Probed: true, Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "would move to west, cause down"},
 			},
 		}},
 	}
@@ -69,10 +69,15 @@ force shop/default -> west: until it is ended: test, by ann
 silent point far: last result never
 drained point sick: its votes do not count
 
+  POINT  STATE       LABELS  TASKS  NEWEST RESULT
+  local  -           -       4      1s ago
+  far    -           -       1      never
+  sick   -, drained  -       0      never
+
 shop  shop.gslb.example.net  shop.example.com
   RULE     SCOPE                 MODE      ANSWERS    SINCE    CAUSE  EDGES                          STATE
   default  *                     failover  west       12s ago  down   east down, west up, south off  locked for 4s
-  office   cidr=198.51.100.0/24  weighted  west,east  now      -                                     every edge is down; frozen, would move: west (down)
+  office   cidr=198.51.100.0/24  weighted  west,east  now      -                                     every edge is down; frozen, would move to west, cause down
 `)
 	b.Reset()
 	Status(&b, text.Painter{}, api.Status{Now: now})

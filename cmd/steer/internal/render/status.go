@@ -15,6 +15,8 @@ import (
 // Status writes one line a rule, after alarms and overrides: what needs a person comes first.
 func Status(w io.Writer, p text.Painter, s api.Status) {
 	head(w, p, s)
+	nodesSection(w, p, s)
+	pointsSection(w, p, s)
 	for _, sv := range s.Services {
 		fmt.Fprintln(w)
 		serviceHead(w, p, sv)
@@ -160,7 +162,7 @@ func state(now time.Time, r api.RuleStatus) text.Cell {
 	if r.Frozen {
 		s := "frozen"
 		if r.Held != "" {
-			s += ", would move: " + r.Held
+			s += ", " + r.Held
 		}
 		add(text.Bad, s)
 	}

@@ -31,12 +31,18 @@ const (
 	RoleAPI    = "api"    // HTTP API, status page, metrics
 	RoleHealth = "health" // health and metrics of a node without an API
 	RoleDemo   = "demo"   // the demo edges; only the port counts
+	RoleNodes  = "nodes"  // where nodes join and follow; unset: no nodes
 )
 
-func roles() []string { return []string{RoleDNS, RoleAPI, RoleHealth, RoleDemo} }
+// NodesListen is where `steer control` takes nodes unless it is told otherwise: nodes are elsewhere, so every address.
+const NodesListen = ":7072"
+
+func roles() []string { return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleDemo} }
 
 func defaults() map[string]string {
-	return map[string]string{RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleDemo: ""}
+	return map[string]string{
+		RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleNodes: "", RoleDemo: "",
+	}
 }
 
 // Settings of one process. The zero value of each field means the default.

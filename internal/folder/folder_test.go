@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestSecondProcessIsRefused proves that a folder has one owner, that the error names it, and that it is free again
@@ -84,5 +85,24 @@ func TestToken(t *testing.T) {
 	}
 	if _, err := d.Token(); err == nil {
 		t.Error("an empty token was taken")
+	}
+}
+
+// TestSuccessorOfAKilledProcess proves that a process that starts while the one before it is just ending gets the folder.
+// Covers: issue2 two processes
+func TestSuccessorOfAKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	time.AfterFunc(2*retry, func() { closed <- a.Close() })
+	b, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-closed, b.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

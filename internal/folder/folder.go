@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,9 +55,26 @@ func Open(path string) (*Folder, error) {
 	return d, nil
 }
 
+const (
+	// patience is how long a lock is waited for: a process that was just killed gives it back when the kernel has
+	// cleaned up after it, and its successor often starts at that moment.
+	patience = 2 * time.Second
+	retry    = 50 * time.Millisecond
+)
+
+// flock locks the file, and waits a little for who has it.
+func flock(f *os.File) error {
+	for end := time.Now().Add(patience); ; time.Sleep(retry) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // take locks the folder and writes who has it.
 func (d *Folder) take() error {
-	if err := unix.Flock(int(d.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(d.lock); err != nil {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return fmt.Errorf("lock of data folder %s: %w", d.Path, err)
 		}

@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"steerpoint/internal/atomicfile"
+	"steerpoint/report"
+	"steerpoint/snapshot"
+	"steerpoint/wire"
+)
+
+const (
+	tasksKind    = "probe-tasks"
+	tasksVersion = 1
+	// maxAsks bounds the probes done at once outside the schedule: people ask for them, not programs.
+	maxAsks = 16
+	// askTime bounds one of which control does not say how long it waits.
+	askTime = 30 * time.Second
+)
+
+// probeFollower brings tasks to the prober, and the questions of people.
+type probeFollower struct {
+	a     *Agent
+	plane ProbePlane
+	base  *snapshot.Probe // what deltas are applied to: the tasks in use
+	whole bool            // ask for all tasks, whatever base is
+	told  bool            // control has said on this stream what it set for the node
+	saver *saver
+	asks  chan struct{} // a place for each probe under way
+	wg    sync.WaitGroup
+}
+
+func newProbeFollower(a *Agent, plane ProbePlane, base *snapshot.Probe) *probeFollower {
+	return &probeFollower{
+		a: a, plane: plane, base: base, asks: make(chan struct{}, maxAsks),
+		saver: &saver{a: a, box: newMailbox[*snapshot.Probe]()},
+	}
+}
+
+func (f *probeFollower) run(ctx context.Context) error {
+	defer f.wg.Wait()
+	return f.a.follow(ctx, report.SnapshotProbe, func(ctx context.Context, s session) error {
+		have := f.version()
+		if f.whole {
+			have, f.whole = 0, false
+		}
+		f.told = false
+		return s.down.FollowProbe(ctx, have, func(u wire.ProbeUpdate) error { return f.take(ctx, u) })
+	})
+}
+
+func (f *probeFollower) version() uint64 {
+	if f.base == nil {
+		return 0
+	}
+	return f.base.Version
+}
+
+func (f *probeFollower) take(ctx context.Context, u wire.ProbeUpdate) error {
+	f.a.streamUp(report.SnapshotProbe)
+	f.told = f.a.hearState(u.State, f.told)
+	switch {
+	case u.Ask != nil:
+		f.ask(ctx, *u.Ask)
+	case u.Full != nil:
+		f.apply(u.Full, u.Arrived)
+	case u.Delta != nil:
+		var s *snapshot.Probe
+		err := f.a.guarded(func() (err error) { s, err = u.Delta.Apply(f.base); return err })
+		if err != nil {
+			f.whole = true
+			f.refuse(u.Delta.To, u.Arrived, err)
+			return errResync
+		}
+		if !f.apply(s, u.Arrived) {
+			f.whole = true // the prober may refuse what a wrong base made of the delta
+			return errResync
+		}
+	}
+	return nil
+}
+
+// apply hands tasks on and answers for them. Tasks that this point refuses do not keep it from the others: the answer
+// then is yes, and names them.
+func (f *probeFollower) apply(s *snapshot.Probe, arrived time.Time) bool {
+	err := f.a.applyTasks(f.plane, s)
+	if version, _ := f.plane.Tasks(); version != s.Version {
+		f.refuse(s.Version, arrived, err)
+		return false
+	}
+	f.base = s
+	f.saver.box.put(s)
+	ack := report.Ack{Snapshot: report.SnapshotProbe, Version: s.Version, OK: true, Using: s.Version, Took: time.Since(arrived)}
+	if err != nil {
+		ack.Reason = coded("TASKS_REFUSED", err)
+		f.a.complain("tasks", "TASKS_REFUSED", "this point does not probe some of its tasks", err)
+	} else {
+		f.a.settle("tasks")
+	}
+	f.a.ack(ack)
+	return true
+}
+
+func (f *probeFollower) refuse(version uint64, arrived time.Time, err error) {
+	f.a.complain("tasks", "TASKS_REFUSED", "the probe tasks of control cannot be used; those before go on", err)
+	f.a.ack(report.Ack{
+		Snapshot: report.SnapshotProbe, Version: version, Reason: coded("TASKS_REFUSED", err), Using: f.version(), Took: time.Since(arrived),
+	})
+}
+
+// applyTasks hands a snapshot for all points on as this point's.
+func (a *Agent) applyTasks(plane ProbePlane, s *snapshot.Probe) error {
+	own := *s
+	if own.Point == "" {
+		own.Point = a.Name()
+	}
+	return a.guarded(func() error { return plane.Apply(&own) })
+}
+
+// ask probes once and sends up what came of it. The stream does not wait for it.
+func (f *probeFollower) ask(ctx context.Context, q wire.Ask) {
+	f.a.metrics.asks.Inc()
+	free := true
+	select {
+	case f.asks <- struct{}{}:
+	default:
+		free = false
+	}
+	f.wg.Go(func() {
+		o, failure := report.Observation{}, fmt.Sprintf("point %s does %d probes for people already; ask again in a moment", f.a.Name(), maxAsks)
+		if free {
+			o, failure = f.once(ctx, q)
+			<-f.asks
+		}
+		s, _ := f.a.link.get()
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		if err := s.result.Result(ctx, q.ID, o, failure); err != nil && ctx.Err() == nil {
+			f.a.heard(err)
+			f.a.log.Warn("the result of a probe that was asked for did not reach control", "ask", q.ID, "error", err)
+		}
+	})
+}
+
+// once probes. A fault in it is one answer's, and not the process's.
+func (f *probeFollower) once(ctx context.Context, q wire.Ask) (o report.Observation, failure string) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.a.log.Error("a probe that was asked for failed inside of this node", "task", q.Task.ID, "panic", v, "stack", string(debug.Stack()))
+			failure = "the probe failed inside of point " + f.a.Name() + "; its log says more"
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(q.Timeout, 0), askTime))
+	defer cancel()
+	return f.plane.Once(ctx, q.Task), ""
+}
+
+// saver keeps the newest tasks on disk: the first change at once, then at most one write every Config.SaveEvery.
+type saver struct {
+	a   *Agent
+	box *mailbox[*snapshot.Probe]
+}
+
+func (s *saver) run(ctx context.Context) error {
+	defer s.save()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.box.more:
+		}
+		s.save()
+		if !wait(ctx, s.a.cfg.SaveEvery, nil) {
+			return nil
+		}
+	}
+}
+
+// save writes what waits. What cannot be written is tried again with the next change, and at the end.
+func (s *saver) save() {
+	tasks, ok := s.box.take()
+	if !ok {
+		return
+	}
+	b, err := json.Marshal(tasks)
+	if err == nil {
+		err = s.a.store.keep(s.a.store.path(tasksFile), tasksKind, tasksVersion, b)
+	}
+	if err != nil {
+		s.a.complain("tasksDisk", "NODE_DISK", "the probe tasks cannot be kept on disk: a restart would begin with older ones", err)
+		s.box.restore(tasks)
+		return
+	}
+	s.a.settle("tasksDisk")
+}
+
+// loadTasks makes the prober start with the tasks on disk. Whatever is wrong with them, the point starts without and
+// control sends them again.
+func (a *Agent) loadTasks(plane ProbePlane) *snapshot.Probe {
+	if plane == nil {
+		return nil
+	}
+	path := a.store.path(tasksFile)
+	_, b, err := atomicfile.Read(path, tasksKind, tasksVersion)
+	tasks := new(snapshot.Probe)
+	if err == nil {
+		if jsonErr := json.Unmarshal(b, tasks); jsonErr != nil {
+			err = &atomicfile.DamagedError{Path: path, Why: "it is whole but holds no tasks: " + jsonErr.Error()}
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, atomicfile.ErrDamaged):
+		aside, asideErr := atomicfile.SetAside(path)
+		a.log.Error("the probe tasks on disk are damaged: they are set aside, and control is asked for them",
+			"error", err, "movedTo", aside, "setAside", asideErr)
+		return nil
+	case err != nil:
+		a.log.Error("the probe tasks on disk cannot be used: control is asked for them", "error", err)
+		return nil
+	}
+	err = a.applyTasks(plane, tasks)
+	if version, _ := plane.Tasks(); version != tasks.Version {
+		a.log.Error("the probe tasks on disk do not fit this point: control is asked for others", "file", path, "error", err)
+		return nil
+	}
+	a.log.Info("probing by the tasks on disk until control sends newer ones", "version", tasks.Version, "tasks", len(tasks.Tasks))
+	return tasks
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/cmd/steer/internal/render"
+	"steerpoint/cmd/steer/internal/settings"
+	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens by which machines join as nodes",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return c
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var r api.TokenRequest
+	c := &cobra.Command{
+		Use:   "create --role ROLES",
+		Short: "Make a token with which one machine may join, once",
+		Long: `Make a join token. It is the only thing on standard output, so that it can go into a file; only a hash of it is
+kept here, and it is shown this once. Whoever has it can join as a node with these roles until it is used or its
+time is over.`,
+		Example: "  steer token create --role dns,probe > token\n" +
+			"  steer token create --role probe --name tokyo-1 --for 10m",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(r.Roles) == 0 {
+				return fault.Usage("no role was given", "say what the node may do: --role dns, --role probe, or --role dns,probe")
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			made, err := c.CreateToken(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if a.output != "" {
+				return a.encode(made)
+			}
+			if _, err := fmt.Fprintln(a.out, made.Token); err != nil {
+				return fmt.Errorf("output: %w", err)
+			}
+			a.tokenHint(cmd.Context(), c, made.View)
+			return nil
+		},
+	}
+	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, probe (comma list, or repeated)")
+	c.Flags().StringVar(&r.Name, "name", "", "the only name the node may have (default: the node says its own)")
+	c.Flags().StringVar(&r.For, "for", "", "how long it can be used (default 1h, at most 720h)")
+	return c
+}
+
+// tokenHint says on stderr what the token is for and how it is used.
+func (a *app) tokenHint(ctx context.Context, c *api.Client, v api.TokenView) {
+	a.progress("join token %s for one node with %s; it can be used once, until %s (%s)", v.ID, rolesText(v.Roles),
+		v.Expires.Local().Format("2006-01-02 15:04:05"), text.Ago(a.now(), v.Expires))
+	where := "HOST:7072"
+	switch s, err := c.Status(ctx, ""); {
+	case err != nil: // only a hint: the token is made either way
+	case s.Listeners[settings.RoleNodes] == "":
+		a.progress("this control takes no nodes yet: start it with --listen nodes=ADDR:7072")
+	default:
+		where = joinAddress(s.Listeners[settings.RoleNodes])
+	}
+	name := ""
+	if v.Name != "" {
+		name = " --name " + v.Name
+	}
+	a.progress("on the node: steer node --roles %s --join https://%s --token FILE%s", strings.Join(v.Roles, ","), where, name)
+}
+
+func rolesText(roles []string) string {
+	if len(roles) == 1 {
+		return "the role " + roles[0]
+	}
+	return "the roles " + strings.Join(roles, ", ")
+}
+
+// joinAddress is the listener of nodes as a node would name it: HOST stands for a name that only the operator knows.
+func joinAddress(listener string) string {
+	host, port, err := net.SplitHostPort(listener)
+	if err != nil {
+		return listener
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		return "HOST:" + port
+	}
+	return listener
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens: for what, until when, used by which node",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.show(list, func(w io.Writer, p text.Painter) { render.Tokens(w, p, time.Now(), list) })
+		},
+	}
+}
+
+func (a *app) tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Delete a token; a node that joined with it stays",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, _, whole := strings.Cut(args[0], ".") // the whole token is taken too: it is what the operator has
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if err := c.RevokeToken(cmd.Context(), id); err != nil {
+				return err
+			}
+			if whole {
+				a.progress("only the first part of a token is its ID: do not leave the rest in shell histories")
+			}
+			return a.show(struct {
+				Revoked string `json:"revoked"`
+			}{id}, func(w io.Writer, _ text.Painter) { fmt.Fprintf(w, "token %s is revoked\n", id) })
+		},
+	}
+}

@@ -1,0 +1,138 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"steerpoint/spec"
+)
+
+// zoneSet is the zones of a configuration and what services need to know of them.
+type zoneSet struct {
+	given    []*spec.Zone
+	zones    []DNSZone // by name
+	sum      sum       // of zones
+	names    map[string]bool
+	steering []string        // FQDNs of the steering zones, by name
+	servers  map[string]bool // names of name servers that lie in given zones
+	problems []Problem
+}
+
+// newZoneSet compiles zones. One that cannot be served is a problem and left out.
+func newZoneSet(given []*spec.Zone) zoneSet {
+	z := zoneSet{given: slices.Clone(given), names: map[string]bool{}, servers: map[string]bool{}}
+	sorted := slices.Clone(given)
+	slices.SortFunc(sorted, func(a, b *spec.Zone) int {
+		return cmp.Or(cmp.Compare(fqdn(a.Zone), fqdn(b.Zone)), cmp.Compare(a.Name, b.Name))
+	})
+	configured := make(map[string]bool, len(sorted))
+	for _, s := range sorted {
+		configured[fqdn(s.Zone)] = true
+	}
+	for _, s := range sorted {
+		made, err := compileZone(s, configured)
+		if err == nil && z.names[made.Name] {
+			err = fmt.Errorf("another Zone has the zone %s already: delete one of them", s.Zone)
+		}
+		if err != nil {
+			z.problems = append(z.problems, Problem{Code: ProblemZone, Zone: s.Name, Message: err.Error(), Lost: true})
+			continue
+		}
+		z.add(s, made, configured)
+	}
+	z.sum = sumZones(z.zones)
+	return z
+}
+
+func (z *zoneSet) add(s *spec.Zone, made DNSZone, configured map[string]bool) {
+	z.zones, z.names[made.Name] = append(z.zones, made), true
+	if s.Steering {
+		z.steering = append(z.steering, made.Name)
+	}
+	for _, ns := range made.NS {
+		if closest(ns.Name, configured) != "" {
+			z.servers[ns.Name] = true
+		}
+	}
+}
+
+// sameNames reports whether two sets make no difference to services.
+func (z *zoneSet) sameNames(o *zoneSet) bool {
+	return maps.Equal(z.names, o.names) && slices.Equal(z.steering, o.steering) && maps.Equal(z.servers, o.servers)
+}
+
+// of is the steering zone that holds a service's CNAME.
+func (z *zoneSet) of(s *spec.Service) (string, error) {
+	if s.DNS.Zone == "" {
+		if len(z.steering) == 1 {
+			return z.steering[0], nil
+		}
+		return "", refuse(ProblemNoZone, "", "it names no dns.zone and there are %d steering zones: name one", len(z.steering))
+	}
+	zone := fqdn(s.DNS.Zone)
+	if !slices.Contains(z.steering, zone) {
+		return "", refuse(ProblemNoZone, "", "its zone %s is not a steering zone of ours: apply a Zone with steering: true for it", s.DNS.Zone)
+	}
+	return zone, nil
+}
+
+// around is the closest of our zones at or above a name, "" if none.
+func (z *zoneSet) around(name string) string { return closest(name, z.names) }
+
+func (z *zoneSet) isApex(name string) bool { return z.names[name] }
+
+// closest is the longest of some zones that a name is in; all are FQDNs.
+func closest(name string, zones map[string]bool) string {
+	for at := name; at != ""; {
+		if zones[at] {
+			return at
+		}
+		_, at, _ = strings.Cut(at, ".")
+	}
+	if zones["."] {
+		return "."
+	}
+	return ""
+}
+
+// fqdn is the form of names in snapshots.
+func fqdn[T ~string](name T) string {
+	return strings.ToLower(strings.TrimSuffix(string(name), ".")) + "."
+}
+
+func serviceCNAME(s *spec.Service, zone string) string { return fqdn(s.Name + "." + zone) }
+
+func compileZone(z *spec.Zone, configured map[string]bool) (DNSZone, error) {
+	made := DNSZone{
+		Name: fqdn(z.Zone), NSTTL: time.Duration(z.NSTTL),
+		SOA: SOA{
+			MName: fqdn(z.SOA.MName), RName: fqdn(z.SOA.RName),
+			Refresh: time.Duration(z.SOA.Refresh), Retry: time.Duration(z.SOA.Retry),
+			Expire: time.Duration(z.SOA.Expire), Minimum: time.Duration(z.SOA.Minimum),
+		},
+	}
+	for _, ns := range z.NS {
+		server := NameServer{Name: fqdn(ns.Name)}
+		for _, a := range ns.Addresses {
+			server.Addresses = append(server.Addresses, a.Addr)
+		}
+		if len(server.Addresses) == 0 && closest(server.Name, configured) != "" {
+			return made, fmt.Errorf("name server %s lies in our own zones and has no address: write its addresses under ns", ns.Name)
+		}
+		made.NS = append(made.NS, server)
+	}
+	if len(made.NS) == 0 {
+		return made, fmt.Errorf("it has no name servers: write at least one under ns")
+	}
+	if z.SOA.MName == "" {
+		made.SOA.MName = made.NS[0].Name
+	}
+	if z.SOA.RName == "" {
+		made.SOA.RName = "hostmaster." + made.Name
+	}
+	return made, nil
+}

@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"steerpoint/internal/pki"
+	"steerpoint/report"
+	"steerpoint/snapshot"
+)
+
+// NodeAway is the code of an ask to a node that follows no stream now.
+const NodeAway = "NODE_AWAY"
+
+// asks are the probes that somebody waits for.
+type asks struct {
+	mu   sync.Mutex
+	open map[string]openAsk
+}
+
+type openAsk struct {
+	node   string
+	answer chan answer // holds one
+}
+
+func (a *asks) add(id, node string) chan answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open == nil {
+		a.open = map[string]openAsk{}
+	}
+	o := openAsk{node: node, answer: make(chan answer, 1)}
+	a.open[id] = o
+	return o.answer
+}
+
+func (a *asks) remove(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, id)
+}
+
+// answered hands an answer to who waits. One that nobody waits for, or of another node, is nobody's.
+func (a *asks) answered(node string, ans answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o, ok := a.open[ans.ID]; ok && o.node == node {
+		delete(a.open, ans.ID)
+		o.answer <- ans
+	}
+}
+
+// gone answers for a node whose stream ended.
+func (a *asks) gone(node, kind string) {
+	if kind != report.SnapshotProbe {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, o := range a.open {
+		if o.node == node {
+			delete(a.open, id)
+			o.answer <- answer{ID: id, Failure: "the connection to the point was lost"}
+		}
+	}
+}
+
+// Probe has a point probe a task now, outside of its schedule. An error is a *pki.Refusal with code NODE_AWAY or BUSY,
+// what the point said of why it did not probe, or ctx's.
+func (h *Hub) Probe(ctx context.Context, point string, task snapshot.ProbeTask) (report.Observation, error) {
+	h.mu.Lock()
+	f := h.followers[followerKey{point, report.SnapshotProbe}]
+	h.mu.Unlock()
+	if f == nil {
+		return report.Observation{}, away(point)
+	}
+	a := Ask{ID: rand.Text(), Task: task, Timeout: task.Timeout + time.Second}
+	if deadline, ok := ctx.Deadline(); ok {
+		a.Timeout = time.Until(deadline)
+	}
+	answered := h.asks.add(a.ID, point)
+	defer h.asks.remove(a.ID)
+	if !f.ask(a) {
+		return report.Observation{}, pki.Refuse(pki.Busy, "point "+point+" has too many questions open", "try again in a moment")
+	}
+	select {
+	case got := <-answered:
+		if got.Observation == nil {
+			return report.Observation{}, fmt.Errorf("point %s did not probe: %.200s", point, got.Failure)
+		}
+		return *got.Observation, nil
+	case <-f.done:
+		return report.Observation{}, away(point)
+	case <-ctx.Done():
+		return report.Observation{}, fmt.Errorf("point %s did not answer: %w", point, ctx.Err())
+	}
+}
+
+func away(point string) error {
+	r := pki.Refuse(NodeAway, "point "+point+" is not connected", "steer node list shows which are")
+	r.Status = 503
+	return r
+}
