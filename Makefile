@@ -11,7 +11,7 @@ export GOTOOLCHAIN := go1.27.3
 # What is shipped is built without cgo; only the race detector needs it.
 export CGO_ENABLED := 0
 # An operator's own settings must not leak into tests.
-unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_CA STEER_BIN STEER_LONG NO_COLOR
+unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_JOIN_TOKEN STEER_CA STEER_BIN STEER_LONG NO_COLOR
 
 TOOL    := go tool -modfile=tools/go.mod
 TESTSUM := bin/testsum
@@ -35,6 +35,10 @@ help: ## say what each target does
 build: ## build bin/steer
 	@mkdir -p bin
 	go build -o bin/steer ./cmd/steer
+
+.PHONY: deb
+deb: build ## build the Debian package into bin/deb
+	@packaging/build_deb.sh bin/steer "$$(sed -n 's/^const version = "\(.*\)"/\1/p' cmd/steer/version.go)" bin/deb
 
 .PHONY: up
 up: build ## build, and run the demo on this machine (ends with Ctrl-C)

@@ -103,12 +103,21 @@ func (s *Server) Run(ctx context.Context) error {
 //
 // A map with a version below the last one swapped in is refused: it comes from a writer that was overtaken. A map from
 // disk does not count, so that control may begin anew.
-func (s *Server) Swap(d *snapshot.DNS) error {
+func (s *Server) Swap(d *snapshot.DNS) error { return s.take(d, false) }
+
+// Adopt is Swap for a map that is the newest one whatever its version, such as that of a file with one writer: a lower
+// version there is a control that began anew in a new folder, not one that was overtaken.
+func (s *Server) Adopt(d *snapshot.DNS) error { return s.take(d, true) }
+
+func (s *Server) take(d *snapshot.DNS, anyVersion bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	was := s.fromDisk
+	s.fromDisk = was || anyVersion // the version of the map before does not count
 	err := s.swap(d, false)
 	s.metrics.swapped(err)
 	if err != nil {
+		s.fromDisk = was
 		return err
 	}
 	s.Confirm()
@@ -138,8 +147,8 @@ func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
 	}
 	old := s.responder.Index()
 	if s.fromDisk {
-		// What the file calls unchanged may be another control's, and the time left of its deadlines is as of the
-		// writing of the file.
+		// What the map calls unchanged may be another control's, and the time left of the deadlines of one on disk is as
+		// of the writing of the file.
 		old = nil
 	}
 	ix, err := answer.Build(d, tables, time.Since(s.epoch), old)

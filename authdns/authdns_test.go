@@ -182,6 +182,32 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// TestAdoptTakesALowerVersion: a map of a file counts by its place in the file, not by its version; a faulty one still
+// changes nothing, and Swap goes on to compare versions.
+//
+// Covers: issue2 control killed
+func TestAdoptTakesALowerVersion(t *testing.T) {
+	r := start(t, Config{}, dnstest.Map(t))
+	anew := dnstest.Map(t)
+	anew.Version = 1
+	if err := r.Adopt(anew); err != nil || r.Map().Version != 1 || r.Map().FromDisk {
+		t.Fatalf("%v, answering by %+v", err, r.Map())
+	}
+	if err := r.Adopt(nil); err == nil {
+		t.Error("no map at all was taken")
+	}
+	older := dnstest.Map(t)
+	older.Version = 2
+	if err := r.Swap(older); err != nil {
+		t.Fatal(err)
+	}
+	older = dnstest.Map(t)
+	older.Version = 1
+	if err := r.Swap(older); !errors.Is(err, ErrOlder) {
+		t.Errorf("older map: %v", err)
+	}
+}
+
 // TestSwapKeepsOldOnError: a map with a fault, or an older one, changes nothing.
 //
 // Covers: field 58, issue2 bad input

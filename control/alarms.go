@@ -86,16 +86,18 @@ func (a *alarms) count() int {
 
 // ruleAlarms brings the alarms of the rules in out up to date.
 func (c *Control) ruleAlarms(out []engineOutcome) {
+	now := c.clock.Now()
 	for i := range out {
-		if f, ok := c.engine.Flags(out[i].Rule); ok {
+		if f, ok := c.engine.Flags(now, out[i].Rule); ok {
 			c.flag(f)
 		}
 	}
 }
 
-// allRuleAlarms does so for every rule: freezes end and points fall silent without an outcome.
+// allRuleAlarms does so for every rule: freezes end, points fall silent and new edges stay without a result, all
+// without an outcome.
 func (c *Control) allRuleAlarms() {
-	for f := range c.engine.AllFlags() {
+	for f := range c.engine.AllFlags(c.clock.Now()) {
 		c.flag(f)
 	}
 }

@@ -102,6 +102,9 @@ type Deps struct {
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 	Gatherer  prometheus.Gatherer // served at /metrics; nil: nothing is
+	// Previous is the map by which name servers answer until the first one of this process; nil: none. A stored service
+	// that this version cannot read keeps its answers of it.
+	Previous *snapshot.DNS
 	// Nodes is where nodes are connected; nil: none can.
 	Nodes NodeHub
 	// NoNameServer: no name server runs in this process, so that Publisher hands maps to nodes only.

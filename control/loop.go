@@ -104,7 +104,7 @@ func (c *Control) take(now moment.Moment, out []engineOutcome) {
 			c.alarms.drop(o.Rule)
 			c.queue.add(c.workOfEnd(now, o.Rule))
 		case o.State == nil:
-			c.answers.soften(o.Rule, snapshot.DNSRuleInput{Decision: o.Decision, Edges: o.Edges})
+			c.answers.soften(o.Rule, &o.Decision)
 			c.softDirty.Store(true)
 		default:
 			w, err := c.workOf(now, o)
@@ -244,7 +244,7 @@ func (c *Control) sendProbes() {
 
 // published is the configuration in use as the publisher needs it.
 func (c *Control) published() *published {
-	return &published{services: c.engine.Services(), zones: c.engine.Set().Zones()}
+	return &published{services: c.engine.Services(), zones: c.engine.Set().Zones(), unread: c.resources.allUnread()}
 }
 
 // housekeep does what has no hurry, once a second and more rarely.

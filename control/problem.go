@@ -67,7 +67,7 @@ func storeProblem(err error) *api.Problem {
 	case errors.Is(err, store.ErrConflict):
 		return problem(http.StatusConflict, api.CodeConflict, "Written in between", "somebody else wrote resources at the same time; nothing was changed: look again and repeat")
 	case errors.Is(err, store.ErrFull):
-		return problem(http.StatusInsufficientStorage, api.CodeStoreFull, "Store is full", err.Error()+"; nothing was changed: delete resources, or raise the quota and restart")
+		return problem(http.StatusInsufficientStorage, api.CodeStoreFull, "Store is full", err.Error()+"; nothing was changed. Room is made by itself, from the history and the audit trail: repeat in some seconds. If it stays full, something writes more than this store is for")
 	case errors.Is(err, store.ErrTooLarge):
 		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "Too much for one write", err.Error()+"; nothing was changed: apply in parts")
 	}

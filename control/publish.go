@@ -11,6 +11,7 @@ import (
 	"steerpoint/control/api"
 	"steerpoint/snapshot"
 	"steerpoint/spec"
+	"steerpoint/steering"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 type published struct {
 	services []*spec.Service
 	zones    []*spec.Zone
+	unread   []string // services of which nothing can be read
 }
 
 // answers is what the publisher compiles from: committed decisions and the configuration they belong to.
@@ -42,7 +44,7 @@ type answers struct {
 	version uint64 // next
 	block   uint64 // end of what is reserved
 	status  api.MapStatus
-	last    *snapshot.DNS // handed out
+	last    *snapshot.DNS // handed out, or from before the restart
 }
 
 func (a *answers) init() {
@@ -50,7 +52,10 @@ func (a *answers) init() {
 	a.news = make(chan struct{}, 1)
 }
 
-func (a *answers) start(first uint64) { a.version, a.block = first, first+versionBlock }
+// start begins with a version, from which on so many are reserved; previous is the map from before the restart, or nil.
+func (a *answers) start(first, reserved uint64, previous *snapshot.DNS) {
+	a.version, a.block, a.last = first, first+reserved, previous
+}
 
 // mark asks for a publication.
 func (a *answers) mark() {
@@ -89,12 +94,14 @@ func (a *answers) update(done []*work) {
 	a.mark()
 }
 
-// soften brings the open deadlines of a committed decision up to date; it asks for no publication by itself.
-func (a *answers) soften(rule string, v snapshot.DNSRuleInput) {
+// soften brings the open deadline of a committed decision up to date; it asks for no publication by itself. Nothing else
+// is taken over: a verdict, or that every edge is down, may wait for the store under the same sequence number.
+func (a *answers) soften(rule string, d *steering.Decision) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if old, ok := a.views[rule]; ok && old.Decision.Seq == v.Decision.Seq {
-		a.views[rule], a.changed[rule] = v, struct{}{}
+	if old, ok := a.views[rule]; ok && old.Decision.Seq == d.Seq {
+		old.Decision.Soonest = d.Soonest
+		a.views[rule], a.changed[rule] = old, struct{}{}
 	}
 }
 
@@ -112,7 +119,7 @@ func (a *answers) next() (job, bool) {
 		return job{}, false
 	}
 	j := job{refs: a.refs, in: snapshot.DNSInput{
-		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Partial: !a.whole, Previous: a.last,
+		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Unread: a.cfg.unread, Partial: !a.whole, Previous: a.last,
 	}}
 	if a.whole {
 		j.in.Rules = maps.Clone(a.views)
@@ -158,11 +165,21 @@ func (a *answers) state() (api.MapStatus, *snapshot.DNS) {
 	return a.status, a.last
 }
 
-// needVersions reports whether the reserved versions run out.
-func (a *answers) needVersions() bool {
+// needVersions is how many versions to reserve, since those that are run out; 0: none. What was used beyond them counts.
+func (a *answers) needVersions() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.version+versionBlock/2 > a.block
+	if a.version+versionBlock/2 <= a.block {
+		return 0
+	}
+	return versionBlock + max(a.version, a.block) - a.block
+}
+
+// newest is the version of the newest map, handed out or not.
+func (a *answers) newest() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.version - 1
 }
 
 // publish compiles and publishes whenever something that was committed changes answers.
@@ -187,8 +204,8 @@ func (c *Control) publish(ctx context.Context) error {
 			c.retryPublication(ctx)
 		}
 		wait = min(max(time.Since(began), coalesce), maxCoalesce)
-		if c.answers.needVersions() {
-			c.reserve(ctx)
+		if n := c.answers.needVersions(); n > 0 {
+			c.reserve(ctx, n)
 		}
 	}
 }
@@ -202,16 +219,17 @@ func (c *Control) retryPublication(ctx context.Context) {
 	}
 }
 
-// reserve takes another block of versions. Without one the publisher goes on beyond what is reserved: an answer that
-// is late is worse than a serial that might come twice after a crash.
-func (c *Control) reserve(ctx context.Context) {
-	if _, err := c.store.ReserveVersions(ctx, versionBlock); err != nil {
+// reserve takes another n versions. Without them the publisher goes on beyond what is reserved: an answer that is late
+// is worse than a serial that might come twice after a crash.
+func (c *Control) reserve(ctx context.Context, n uint64) {
+	first, err := c.store.ReserveVersions(ctx, n)
+	if err != nil {
 		c.log.Warn("no block of map versions reserved", "error", err)
 		return
 	}
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
-	c.answers.block += versionBlock
+	c.answers.block = first + n
 }
 
 func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
 	"steerpoint/control/internal/moment"
 	"steerpoint/control/internal/roster"
+	"steerpoint/control/internal/store"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
 	"steerpoint/steering"
@@ -40,6 +42,7 @@ const (
 type diskState struct {
 	Moment moment.Moment
 	States []steering.State
+	Map    uint64 // version of the newest map; 0: an older program wrote this
 }
 
 // saver writes the snapshot on disk.
@@ -109,11 +112,10 @@ func (c *Control) restore(ctx context.Context) error {
 	if err := c.restoreNodes(ctx, now.At); err != nil {
 		return err
 	}
-	first, err := c.store.ReserveVersions(ctx, versionBlock)
+	first, err := c.startVersions(ctx, disk.Map)
 	if err != nil {
 		return err
 	}
-	c.answers.start(first)
 	c.engine.StartVersions(first << probeVersionBits)
 	c.resources.replace(view, c.unreadable)
 	outcomes, errs := c.engine.Restore(now.At, now.Wall, c.resources.set(), c.resources.overrides(c.clock), saved)
@@ -131,6 +133,24 @@ func (c *Control) restore(ctx context.Context) error {
 	c.take(now, outcomes)
 	c.queue.config(c.published())
 	return nil
+}
+
+// startVersions begins with map versions that were never given out. newest is the newest one known from elsewhere.
+func (c *Control) startVersions(ctx context.Context, newest uint64) (uint64, error) {
+	first, err := c.store.ReserveVersions(ctx, versionBlock)
+	reserved := uint64(versionBlock)
+	if errors.Is(err, store.ErrFull) {
+		// It reads, decides and answers; the publisher reserves as soon as there is room. Maps since the last save of
+		// what the core knows may have had versions above the newest one known.
+		first, err = c.store.NextVersion(ctx)
+		first, reserved = max(first, newest+versionBlock), 0
+	}
+	if err != nil {
+		return 0, err
+	}
+	c.answers.start(first, reserved, c.deps.Previous)
+	c.deps.Previous = nil // not to be kept beside the maps that follow it
+	return first, nil
 }
 
 // probeVersionBits is how many versions of probe snapshots there are to a map version: a process takes a block of map
@@ -167,10 +187,12 @@ func (c *Control) firstViews(now moment.Moment, saved map[string]steering.State,
 	c.answers.setViews(views)
 }
 
-// dropRecords deletes the records of rules that are gone, and gives the rest to nobody: what is stored is in use.
+// dropRecords deletes the records of rules that are gone, and gives the rest to nobody: what is stored is in use. A
+// service that cannot be read is not gone: the version that can read it goes on from its records.
 func (c *Control) dropRecords(raw map[string][]byte) {
 	for rule := range raw {
-		if _, ok := c.engine.View(0, rule); !ok {
+		service, _, _ := strings.Cut(rule, "/")
+		if _, ok := c.engine.View(0, rule); !ok && !c.resources.unread(service) {
 			c.queue.add(&work{rule: rule, ended: true})
 		}
 	}
@@ -218,7 +240,7 @@ func (c *Control) saveState(ctx context.Context) error {
 
 func (c *Control) coreState() diskState {
 	m := c.clock.Moment()
-	return diskState{m, c.engine.States(m.At)}
+	return diskState{m, c.engine.States(m.At), c.answers.newest()}
 }
 
 // stopped saves once more after the loop has ended; then the engine is nobody's.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,10 +30,32 @@ func keyOf(r *store.Resource) string { return r.Kind + "/" + r.Name }
 
 // replace takes everything that is stored.
 func (r *resources) replace(v store.View, unreadable func(key string, err error)) {
+	was := r.docs
 	r.docs, r.stored, r.broken = map[string]spec.Resource{}, map[string]store.Resource{}, map[string]string{}
 	for _, s := range v.Resources {
+		if doc, inUse := was[keyOf(&s)]; inUse {
+			r.docs[keyOf(&s)] = doc
+		}
 		r.put(s, unreadable)
 	}
+}
+
+// unread reports whether a service is stored that cannot be read and of which nothing is in use.
+func (r *resources) unread(service string) bool {
+	key := string(spec.KindService) + "/" + service
+	_, inUse := r.docs[key]
+	return r.broken[key] != "" && !inUse
+}
+
+// allUnread names these services, in order.
+func (r *resources) allUnread() (names []string) {
+	for key := range r.broken {
+		if kind, name, _ := strings.Cut(key, "/"); kind == string(spec.KindService) && r.unread(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // put takes one resource that was written; one without a document is gone. One that this version cannot read leaves
@@ -134,7 +157,7 @@ func (r *resources) expired(now steering.Instant, e *engine.Engine) []string {
 }
 
 func (c *Control) unreadable(key string, err error) {
-	c.log.Error("stored resource cannot be read and is left out", "resource", key, "error", err)
+	c.log.Error("stored resource cannot be read; what was in use of it stays so", "resource", key, "error", err)
 	c.alarms.set(api.AlarmResource, key, true, "stored resource "+key+" cannot be read by this version: "+err.Error())
 }
 

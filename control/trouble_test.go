@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -172,5 +173,94 @@ func TestReadOnlyFolder(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "read-only") {
 			t.Errorf("%s: %v", data, err)
 		}
+	}
+}
+
+// TestFullStoreStarts proves that a process starts on a store that is full of what must be kept, and says so: the name
+// server in it answers on by the map on disk.
+// Covers: issue2 disk full
+func TestFullStoreStarts(t *testing.T) {
+	dir := t.TempDir()
+	small := func(c *Config, _ *Deps) { c.StoreQuota = 8 << 20 }
+	r := start(t, dir, nil, small)
+	r.apply(zoneYAML, shopYAML)
+	r.awaitAnswer("shop", "default", "192.0.2.1")
+	r.all()
+	value := []byte(strings.Repeat("x", 200_000))
+	full := false // also after its history is dropped
+	for i := 0; !full && i < 500; i++ {
+		err := r.store.WritePublications(t.Context(), []store.Entry{{ID: fmt.Sprintf("%016x", i), Value: value}})
+		if err != nil && !errors.Is(err, store.ErrFull) {
+			t.Fatal(err)
+		}
+		full = err != nil && r.store.Relieve(t.Context()) != nil
+	}
+	last, _, _ := r.out.latest()
+	r.stop()
+	again := start(t, dir, r.clocks, small)
+	again.await("the alarm", func() bool { return again.alarmed(api.AlarmStore) })
+	if next := again.answers.newest() + 1; next <= last.Version {
+		t.Errorf("the next map is %d, and there was a map %d", next, last.Version)
+	}
+	if st := again.rule("shop", "default"); st.Edge != "east" {
+		t.Errorf("after the restart: %+v", st)
+	}
+}
+
+// TestDeadlinesPublishNoVerdict proves that a deadline that comes up to date publishes nothing of what waits for the
+// store: here that every edge is down, which a rule with whenAllDown: empty answers with nothing, without a switch.
+// Covers: field 33, issue2 disk full
+func TestDeadlinesPublishNoVerdict(t *testing.T) {
+	var s refusing
+	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) {
+		d.store = func(real *store.Store) committer { s.Store = real; return &s }
+	})
+	r.apply(zoneYAML, strings.Replace(shopYAML, "mode: failover", "mode: failover\n    whenAllDown: empty", 1))
+	r.all()
+	r.awaitAnswer("shop", "default", "192.0.2.1")
+	if _, err := r.client.Freeze(t.Context(), api.FreezeRequest{Target: "shop/default", For: "10s", Reason: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	s.off.Store(true)
+	for range 3 {
+		r.pass(time.Second)
+		for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"} {
+			r.see(address, false)
+		}
+	}
+	if st := r.rule("shop", "default"); !st.AllDown || !st.Frozen {
+		t.Fatalf("every edge is down and the rule frozen: %+v", st)
+	}
+	r.pass(8 * time.Second) // the freeze ends: the answer could change soon
+	_, _, n := r.out.latest()
+	r.answers.mark()
+	r.await("a publication", func() bool { _, _, m := r.out.latest(); return m > n })
+	if d, _, _ := r.out.latest(); len(answerOf(d, "shop", "default")) == 0 {
+		t.Error("an answer that is not written is published")
+	}
+	s.off.Store(false)
+	r.await("the empty answer", func() bool { d, _, _ := r.out.latest(); return len(answerOf(d, "shop", "default")) == 0 })
+}
+
+// TestVersionsCatchUp proves that versions used beyond what was reserved are reserved as soon as the store takes writes:
+// the process after this one must not give them out again.
+// Covers: issue2 disk full
+func TestVersionsCatchUp(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	c := &Control{store: r.store, log: r.log}
+	used, err := c.store.NextVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	used += 5 * versionBlock
+	c.answers.start(used, 0, nil)
+	for tries := 0; c.answers.needVersions() > 0; tries++ {
+		if tries > 2 {
+			t.Fatalf("%d versions are missing still", c.answers.needVersions())
+		}
+		c.reserve(t.Context(), c.answers.needVersions())
+	}
+	if next, err := c.store.NextVersion(t.Context()); err != nil || next <= used {
+		t.Errorf("the next process begins with %d, and %d was used: %v", next, used, err)
 	}
 }

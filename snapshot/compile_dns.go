@@ -18,6 +18,9 @@ type DNSInput struct {
 	// another pointer.
 	Zones    []*spec.Zone
 	Services []*spec.Service
+	// Unread names services that there are but that cannot be read, so that they are not among Services: as long as their
+	// names are to be had, they keep the answers of the snapshot before.
+	Unread []string
 	// Rules is what the core says of each rule, by "service/rule". A rule that is missing answers with its first
 	// enabled edge: priority order until something is known.
 	Rules map[string]DNSRuleInput
@@ -28,7 +31,7 @@ type DNSInput struct {
 	// Geo says where addresses are; nil: nowhere. Other data is another pointer.
 	Geo *geo.DB
 	// Previous is the snapshot before, for a Compiler that has not made it itself; nil: there is none. A service that
-	// cannot be compiled keeps its answers of then.
+	// cannot be compiled or read keeps its answers of then.
 	Previous *DNS
 }
 
@@ -50,6 +53,7 @@ const (
 	ProblemScopes    = "DNS_SCOPES_REFUSED"      // the rules' scopes do not make a table
 	ProblemAllNames  = "DNS_ALL_NEEDS_ADDRESSES" // whenAllDown: all with an edge that is a name
 	ProblemTooMany   = "DNS_TOO_MANY_ADDRESSES"  // more addresses of one family than an answer carries
+	ProblemUnread    = "DNS_SERVICE_UNREADABLE"  // the stored service cannot be read by this version
 )
 
 // Problem is something that could not be compiled as written. What is not named in problems is in the snapshot.

@@ -331,6 +331,54 @@ func TestCompileKeepsTables(t *testing.T) {
 	}
 }
 
+// TestCompileUnread: a service that cannot be read keeps its answers, table and names of the map before, and nobody else
+// gets its own name; without a map before, it is not answered. Read again, it is compiled as any other.
+//
+// Covers: issue2 bad input
+func TestCompileUnread(t *testing.T) {
+	cn := dnsDefault + "  - {name: cn, scope: {cidr: 198.51.100.0/24}, mode: fixed, edges: [a]}\n"
+	other := strings.NewReplacer("name: shop", "name: another", "[www.example.com, www.elsewhere.test]", "[shop.gslb.example.net]").Replace(dnsShop) + dnsDefault
+	in := dnsInput(t, dnsZones, dnsShop+cn)
+	in.Rules["shop/default"] = snapshot.DNSRuleInput{Decision: steering.Decision{Edge: "b", Soonest: in.Now + time.Minute}}
+	var c snapshot.Compiler
+	before, problems := c.Compile(in)
+	if len(problems) != 0 {
+		t.Fatal(problems)
+	}
+	later := dnsInput(t, dnsZones, other)
+	later.Unread, later.Version, later.Now = []string{"shop"}, in.Version+1, in.Now+time.Second
+	for from, compile := range map[string]func(snapshot.DNSInput) (*snapshot.DNS, []snapshot.Problem){
+		"a file": func(in snapshot.DNSInput) (*snapshot.DNS, []snapshot.Problem) {
+			in.Previous = overTheWire(t, before)
+			return compileDNS(in)
+		},
+		"itself": c.Compile,
+	} {
+		d, problems := compile(later)
+		if len(problems) != 2 || problems[0].Code != snapshot.ProblemNameTaken || problems[0].Service != "another" ||
+			problems[1].Code != snapshot.ProblemUnread || problems[1].Service != "shop" || !problems[1].Kept || problems[1].Lost {
+			t.Fatalf("from %s: %v", from, problems)
+		}
+		kept, was := d.Services[1], before.Services[0]
+		if kept.Table == snapshot.NoTable || d.Tables[kept.Table] == nil || !slices.Equal(kept.Hosted, was.Hosted) {
+			t.Fatalf("from %s: %+v, before %+v", from, kept, was)
+		}
+		for i := range was.Rules {
+			if describeChoices(&kept.Rules[i]) != describeChoices(&was.Rules[i]) || kept.Rules[i].Soonest != 0 {
+				t.Errorf("from %s: rule %+v, before %+v", from, kept.Rules[i], was.Rules[i])
+			}
+		}
+	}
+	d, problems := compileDNS(later)
+	if len(problems) != 1 || !problems[0].Lost || problems[0].Kept || len(d.Services) != 1 {
+		t.Errorf("without a map before: %v, %d services", problems, len(d.Services))
+	}
+	in.Version, in.Now = later.Version+1, later.Now+time.Second
+	if d, problems := c.Compile(in); len(problems) != 0 || len(d.Services) != 1 || d.Services[0].Rules[1].Soonest == 0 {
+		t.Errorf("read again: %v, %+v", problems, d.Services)
+	}
+}
+
 // TestCompileNames: names that two want, and names at an apex.
 //
 // Covers: issue2 bad input

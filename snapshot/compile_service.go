@@ -70,7 +70,11 @@ func (c *Compiler) compile(e *entry, in *DNSInput) bool {
 	e.dirty, e.stale = false, true
 	failed, names := e.err != nil, e.names
 	first := e.plan == nil
-	if first {
+	switch {
+	case !first:
+	case e.spec == nil:
+		e.plan = &plan{}
+	default:
 		e.plan = newPlan(e.spec)
 	}
 	e.made, e.table, e.problems, e.names = DNSService{}, nil, nil, ""
@@ -83,6 +87,9 @@ func (c *Compiler) compile(e *entry, in *DNSInput) bool {
 
 func (c *Compiler) answers(e *entry, in *DNSInput) error {
 	s := e.spec
+	if s == nil {
+		return refuse(ProblemUnread, "", "this version cannot read it, and nothing steers it: run the version that wrote it, or apply it again")
+	}
 	zone, err := c.zones.of(s)
 	if err != nil {
 		return err
@@ -125,8 +132,8 @@ func (c *Compiler) claims() {
 		c.owners[name] = "name server"
 	}
 	for _, e := range c.entries {
-		if e.zone != "" {
-			c.cnames[serviceCNAME(e.spec, e.zone)] = e.spec.Name
+		if name := e.cname(); name != "" {
+			c.cnames[name] = e.name
 		}
 	}
 	for _, e := range c.entries {
@@ -144,6 +151,17 @@ func (c *Compiler) claims() {
 	}
 }
 
+// cname is the service's own name; "" if that is not known.
+func (e *entry) cname() string {
+	switch {
+	case e.spec == nil:
+		return e.out.CNAME
+	case e.zone == "":
+		return ""
+	}
+	return serviceCNAME(e.spec, e.zone)
+}
+
 func (c *claim) equal(o *claim) bool {
 	return slices.Equal(c.hosted, o.hosted) && slices.Equal(c.problems, o.problems) &&
 		(c.err == nil && c.kept == nil && o.err == nil && o.kept == nil)
@@ -151,7 +169,7 @@ func (c *claim) equal(o *claim) bool {
 
 // claim takes the service's names, leaving out domains that cannot be answered here.
 func (c *Compiler) claim(e *entry) {
-	service := "service " + e.spec.Name
+	service := "service " + e.name
 	c.owners[e.made.CNAME] = service
 	for i, name := range e.plan.names {
 		if c.zones.around(name) == "" || name == e.made.CNAME {
@@ -174,7 +192,7 @@ func (c *Compiler) claim(e *entry) {
 			e.claim.hosted = append(e.claim.hosted, name)
 			continue
 		}
-		p.Service = e.spec.Name
+		p.Service = e.name
 		e.claim.problems = append(e.claim.problems, p)
 	}
 }
@@ -204,7 +222,7 @@ func (c *Compiler) keep(before *DNSService) *DNSService {
 
 // failure is the problem of a service that could not be compiled.
 func failure(e *entry, err error) Problem {
-	p := Problem{Code: ProblemNoAnswer, Service: e.spec.Name, Message: err.Error(), Kept: e.claim.kept != nil}
+	p := Problem{Code: ProblemNoAnswer, Service: e.name, Message: err.Error(), Kept: e.claim.kept != nil}
 	var se *serviceError
 	if errors.As(err, &se) {
 		p.Code, p.Rule = se.code, se.rule

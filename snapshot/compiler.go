@@ -20,6 +20,7 @@ type Compiler struct {
 	rules    map[string]DNSRuleInput // all there are, by "service/rule"
 	zones    zoneSet
 	services []*spec.Service // as they were given
+	unread   []string        // likewise: names of those that cannot be read
 	entries  []*entry        // by name
 	byName   map[string]*entry
 	tables   tableSet
@@ -33,10 +34,11 @@ type Compiler struct {
 
 // entry is one service.
 type entry struct {
-	spec  *spec.Service
-	plan  *plan  // what follows from spec alone; nil: not made yet
-	zone  string // its steering zone; "": zoneErr says why
-	dirty bool   // to be compiled
+	name  string
+	spec  *spec.Service // nil: it cannot be read
+	plan  *plan         // what follows from spec alone; nil: not made yet
+	zone  string        // its steering zone; "": zoneErr says why
+	dirty bool          // to be compiled
 
 	// What it answers, its names and what others do left out: made holds if err is nil.
 	made     DNSService
@@ -70,7 +72,7 @@ func (c *Compiler) Compile(in DNSInput) (*DNS, []Problem) {
 	}
 	c.takeRules(&in)
 	rezoned := c.takeZones(in.Zones)
-	renamed := c.takeServices(in.Services, rezoned)
+	renamed := c.takeServices(&in, rezoned)
 	c.takeGeo(in.Geo)
 	for _, e := range c.entries {
 		if e.dirty {
@@ -130,16 +132,19 @@ func (c *Compiler) takeZones(zones []*spec.Zone) bool {
 }
 
 // takeServices puts services in place. It reports whether names may have changed hands.
-func (c *Compiler) takeServices(services []*spec.Service, rezoned bool) bool {
-	same := c.last != nil && slices.Equal(services, c.services)
+func (c *Compiler) takeServices(in *DNSInput, rezoned bool) bool {
+	same := c.last != nil && slices.Equal(in.Services, c.services) && slices.Equal(in.Unread, c.unread)
 	if same && !rezoned {
 		return false
 	}
 	if !same {
-		c.services = slices.Clone(services)
+		c.services, c.unread = slices.Clone(in.Services), slices.Clone(in.Unread)
 		c.newEntries()
 	}
 	for _, e := range c.entries {
+		if e.spec == nil {
+			continue
+		}
 		zone, err := c.zones.of(e.spec)
 		if e.zone != zone || err != nil {
 			e.zone, e.dirty = zone, true
@@ -153,37 +158,51 @@ func (c *Compiler) newEntries() {
 	sorted := slices.DeleteFunc(slices.Clone(c.services), func(s *spec.Service) bool {
 		return s.DNS.Provider != "" && s.DNS.Provider != "builtin"
 	})
-	slices.SortStableFunc(sorted, func(a, b *spec.Service) int { return cmp.Compare(a.Name, b.Name) })
-	sorted = slices.CompactFunc(sorted, func(a, b *spec.Service) bool { return a.Name == b.Name })
 	before := c.byName
-	c.entries, c.byName = make([]*entry, 0, len(sorted)), make(map[string]*entry, len(sorted))
+	c.entries, c.byName = make([]*entry, 0, len(sorted)+len(c.unread)), make(map[string]*entry, len(sorted)+len(c.unread))
 	for _, s := range sorted {
-		e := before[s.Name]
-		delete(before, s.Name)
-		if e == nil {
-			e = &entry{dirty: true}
-			c.seed(e, s.Name)
-		}
-		if e.spec != s {
-			e.spec, e.plan, e.dirty = s, nil, true
-		}
-		c.entries, c.byName[s.Name] = append(c.entries, e), e
+		c.newEntry(before, s.Name, s)
 	}
+	for _, name := range c.unread {
+		c.newEntry(before, name, nil)
+	}
+	slices.SortFunc(c.entries, func(a, b *entry) int { return cmp.Compare(a.name, b.name) })
 	for _, e := range before {
 		c.tables.release(e.outTable)
 	}
 }
 
+// newEntry makes the entry of a service, or takes that of before. Of two with one name the first counts.
+func (c *Compiler) newEntry(before map[string]*entry, name string, s *spec.Service) {
+	if c.byName[name] != nil {
+		return
+	}
+	e := before[name]
+	delete(before, name)
+	if e == nil {
+		e = &entry{name: name, dirty: true}
+		c.seed(e)
+	}
+	if e.spec != s {
+		e.spec, e.plan, e.dirty = s, nil, true
+	}
+	c.entries, c.byName[name] = append(c.entries, e), e
+}
+
 // seed gives a service of the first call the answers it had in the snapshot before, to keep if it must.
-func (c *Compiler) seed(e *entry, name string) {
+func (c *Compiler) seed(e *entry) {
 	if c.previous == nil {
 		return
 	}
-	i := slices.IndexFunc(c.previous.Services, func(s DNSService) bool { return s.Name == name })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(c.previous.Services, e.name, func(s DNSService, name string) int { return cmp.Compare(s.Name, name) })
+	if !found {
 		return
 	}
-	e.out, e.present, e.stale = c.previous.Services[i], true, true
+	out := c.previous.Services[i]
+	if t := out.Table; t != NoTable && (t < 0 || t >= len(c.previous.Tables) || c.previous.Tables[t] == nil) {
+		return // a map of a file that no name server has looked at
+	}
+	e.out, e.present, e.stale = out, true, true
 	e.out.Revision = 0 // it was made on another clock: its value is not kept
 	if e.out.Table != NoTable {
 		e.outTable = c.tables.adopt(c.previous.Tables[e.out.Table])
@@ -198,7 +217,7 @@ func (c *Compiler) takeGeo(db *geo.DB) {
 	c.db = db
 	c.tables.geo(db)
 	for _, e := range c.entries {
-		e.dirty = e.dirty || len(e.spec.Rules) > 1
+		e.dirty = e.dirty || e.spec != nil && len(e.spec.Rules) > 1
 	}
 }
 

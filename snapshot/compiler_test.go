@@ -24,6 +24,7 @@ type world struct {
 	zones    []*spec.Zone
 	models   []*spec.Service // what services are made of
 	services map[string]*spec.Service
+	unread   map[string]bool // services that cannot be read
 	rules    map[string]snapshot.DNSRuleInput
 	dbs      []*geo.DB
 	db       *geo.DB
@@ -59,7 +60,7 @@ rules:
 
 func newWorld(t testing.TB, seed uint64) *world {
 	t.Helper()
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), services: map[string]*spec.Service{}, rules: map[string]snapshot.DNSRuleInput{}, changed: map[string]bool{}, whole: true}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), services: map[string]*spec.Service{}, unread: map[string]bool{}, rules: map[string]snapshot.DNSRuleInput{}, changed: map[string]bool{}, whole: true}
 	docs, errs := spec.Parse("world.yaml", []byte(dnsZones+"---"+dnsShop+worldRules))
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -113,6 +114,16 @@ func (w *world) service() {
 	w.services[name] = &s
 }
 
+// hide makes a service unreadable, whether it was there or not, or readable again.
+func (w *world) hide() {
+	name := fmt.Sprintf("s%d", w.rng.IntN(7))
+	if w.unread[name] {
+		delete(w.unread, name)
+	} else {
+		w.unread[name] = true
+	}
+}
+
 func (w *world) zone() {
 	i := w.rng.IntN(len(w.zones))
 	z := *w.zones[i]
@@ -162,7 +173,7 @@ func (w *world) decide() {
 func (w *world) step() {
 	w.now += time.Duration(w.rng.IntN(3)) * time.Second
 	for range 1 + w.rng.IntN(3) {
-		switch n := w.rng.IntN(20); {
+		switch n := w.rng.IntN(21); {
 		case n < 13:
 			w.decide()
 		case n < 17:
@@ -171,6 +182,8 @@ func (w *world) step() {
 			w.zone()
 		case n < 19:
 			w.db = w.dbs[w.rng.IntN(len(w.dbs))]
+		case n < 20:
+			w.hide()
 		default:
 			w.whole = true
 		}
@@ -182,7 +195,12 @@ func (w *world) inputs(previous *snapshot.DNS) (partial, all snapshot.DNSInput) 
 	w.version++
 	all = snapshot.DNSInput{
 		Version: w.version, Created: time.Unix(int64(w.version), 5).UTC(), Now: w.now, Zones: slices.Clone(w.zones),
-		Services: slices.Collect(maps.Values(w.services)), Rules: maps.Clone(w.rules), Geo: w.db, Previous: previous,
+		Unread: slices.Sorted(maps.Keys(w.unread)), Rules: maps.Clone(w.rules), Geo: w.db, Previous: previous,
+	}
+	for name, s := range w.services {
+		if !w.unread[name] {
+			all.Services = append(all.Services, s)
+		}
 	}
 	partial = all
 	if !w.whole {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"steerpoint/internal/pki"
 )
 
 // maxBuckets bounds the addresses a rateLimit remembers. When it is full, those whose bucket is full again are
@@ -95,6 +97,9 @@ type visitor struct {
 	door   *door
 	proven atomic.Bool
 	closed atomic.Bool
+	// node is whose certificate the connection showed, once its signatures were checked: what a connection showed does
+	// not change, and the check costs more than all else of a call.
+	node atomic.Pointer[pki.Identity]
 }
 
 func (d *door) Accept() (net.Conn, error) {

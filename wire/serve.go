@@ -91,7 +91,8 @@ func (h *Hub) admit(r *request) error {
 	if r.call.Auth == Token {
 		return nil
 	}
-	node, err := pki.JudgeNode(h.cfg.Pool, r.http.TLS.PeerCertificates, h.cfg.Now(), r.call.Auth == CertificateMaybeExpired)
+	v, _ := r.http.Context().Value(visitorKey{}).(*visitor)
+	node, err := h.caller(r, v)
 	if err != nil {
 		return err
 	}
@@ -102,10 +103,25 @@ func (h *Hub) admit(r *request) error {
 	if err := checkRole(r.call, node); err != nil {
 		return err
 	}
-	if v, ok := r.http.Context().Value(visitorKey{}).(*visitor); ok {
+	if v != nil {
 		v.prove()
 	}
 	return nil
+}
+
+// caller is whose certificate the connection showed. Its signatures are checked once a connection, its end at each call.
+func (h *Hub) caller(r *request, v *visitor) (pki.Identity, error) {
+	maybeExpired := r.call.Auth == CertificateMaybeExpired
+	if v != nil {
+		if id := v.node.Load(); id != nil {
+			return *id, id.JudgeEnd(h.cfg.Now(), maybeExpired)
+		}
+	}
+	id, err := pki.JudgeNode(h.cfg.Pool, r.http.TLS.PeerCertificates, h.cfg.Now(), maybeExpired)
+	if err == nil && v != nil {
+		v.node.Store(&id)
+	}
+	return id, err
 }
 
 func checkRole(call *Call, node pki.Identity) error {

@@ -22,6 +22,7 @@ import (
 	"steerpoint/cmd/steer/internal/health"
 	"steerpoint/cmd/steer/internal/settings"
 	"steerpoint/internal/folder"
+	"steerpoint/snapshot"
 )
 
 // nodeFlags are the options of `steer node`.
@@ -40,7 +41,7 @@ func (a *app) nodeCommand() *cobra.Command {
 
 With --join it becomes a node of the control at URL: it joins once with a token, gets a certificate, renews that by
 itself, follows what control decides and reports what it measures. The token is in a file, on standard input (--token -)
-or in $STEER_TOKEN; after the join it is never needed again. While control is away the node answers and probes on by
+or in $STEER_JOIN_TOKEN; after the join it is never needed again. While control is away the node answers and probes on by
 what it has, also after a restart. On a folder that has joined, ` + "`steer node`" + ` alone starts it again.
 
 With --from, or on the data folder of ` + "`steer up`" + `, it is a name server without a control: it answers by the map in that
@@ -159,7 +160,7 @@ func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own s
 	if err != nil {
 		return errors.Join(startFault(settings.RoleDNS, s.Listen[settings.RoleDNS], err), p.abandon())
 	}
-	f := &follow.Follower{Path: path, Swap: dns, Log: log}
+	f := &follow.Follower{Path: path, Swap: adopter{dns}, Log: log}
 	if _, err := f.Load(); err != nil {
 		if dns.Map().Version == 0 {
 			return errors.Join(noMap(path, err), dns.Close(), p.abandon())
@@ -182,6 +183,11 @@ func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own s
 	p.work("health", h.Run)
 	return stopped(p.wait())
 }
+
+// adopter takes every map of the file: the process that writes it may have begun anew.
+type adopter struct{ dns *authdns.Server }
+
+func (a adopter) Swap(d *snapshot.DNS) error { return a.dns.Adopt(d) }
 
 func noMap(path string, err error) error {
 	e := &fault.Error{Exit: fault.ExitBadInput, Code: "NO_MAP", What: "there is no map to answer by", Why: err.Error(), Err: err}

@@ -32,7 +32,7 @@ import (
 
 const (
 	// tokenVariable has the join token where a file is unhandy. An orchestrator that sets it may leave it set.
-	tokenVariable = "STEER_TOKEN"
+	tokenVariable = "STEER_JOIN_TOKEN"
 	// nodePort is control's port for nodes, when --join does not name one.
 	nodePort = "7072"
 	// maxToken bounds what is read of a token file: a token has 119 characters.
@@ -188,6 +188,7 @@ func (m *member) openDNS() error {
 	if err != nil {
 		return startFault(settings.RoleDNS, m.settings.Listen[settings.RoleDNS], err)
 	}
+	m.process.answer("name server", m.dns.Run) // at once: after an upgrade queries wait already
 	return nil
 }
 
@@ -266,11 +267,11 @@ func (m *member) greeting(servers []string) string {
 	return fmt.Sprintf("node %s (%s) %s %s; health and metrics on http://%s", m.agent.Name(), strings.Join(does, "; "), how, where, m.health.Addr())
 }
 
-// run works until the process is told to stop, or a part fails. The name server answers at once and stops last.
+// run works until the process is told to stop, or a part fails. The name server answers since it was opened,
+// and stops last.
 func (m *member) run() error {
 	var planes agent.Planes
 	if m.dns != nil {
-		m.process.answer("name server", m.dns.Run)
 		m.process.work("word from control", m.confirm)
 		planes.DNS = dnsPlane{m.dns}
 	}

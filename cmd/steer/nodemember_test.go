@@ -264,6 +264,21 @@ func TestNodeCommandLine(t *testing.T) {
 	}
 }
 
+// The join token may be in a variable of its own: the token of commands is for the API, and no node joins by it.
+// Covers: issue3 join refused
+func TestJoinTokenOfTheEnvironment(t *testing.T) {
+	for variable, code := range map[string]string{"STEER_TOKEN": "NODE_NOT_JOINED", "STEER_JOIN_TOKEN": "TOKEN_MALFORMED"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "not-a-join-token")
+			var errs bytes.Buffer
+			args := []string{"node", "--data", filepath.Join(t.TempDir(), "data"), "--join", "127.0.0.1:1", "--name", "tokyo", "--roles", "probe", "--listen", "health=127.0.0.1:0"}
+			if exit := run(t.Context(), args, strings.NewReader(""), io.Discard, &errs); exit == fault.ExitDone || !strings.Contains(errs.String(), "["+code+"]") {
+				t.Errorf("exit code %d, want %s: %s", exit, code, errs.String())
+			}
+		})
+	}
+}
+
 // What people leave out of control's address is filled in.
 func TestJoinURL(t *testing.T) {
 	for in, want := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"steerpoint/authdns"
+	"steerpoint/cmd/steer/internal/follow"
 	"steerpoint/cmd/steer/internal/locate"
 	"steerpoint/cmd/steer/internal/settings"
 	"steerpoint/control"
@@ -55,6 +57,10 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
 		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, NoNameServer: !withNameServer,
+	}
+	if withNameServer {
+		// What is wrong with the file, the name server says when it loads it.
+		deps.Previous, _ = authdns.ReadMap(filepath.Join(c.dir, follow.FileName))
 	}
 	takesNodes := c.settings.Listen[settings.RoleNodes] != ""
 	if takesNodes {

@@ -18,6 +18,18 @@ const RenewWithin = 90 * 24 * time.Hour
 // clock. An expired certificate is a CERT_EXPIRED refusal unless maybeExpired; then only one that ended more than
 // RenewWithin ago is refused, as CERT_TOO_OLD. The error is always a *Refusal.
 func JudgeNode(pool *x509.CertPool, shown []*x509.Certificate, now time.Time, maybeExpired bool) (Identity, error) {
+	id, err := NodeOf(pool, shown)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := id.JudgeEnd(now, maybeExpired); err != nil {
+		return Identity{}, err
+	}
+	return id, nil
+}
+
+// NodeOf is the part of JudgeNode that never changes: whose certificates they are under an authority, whenever they end.
+func NodeOf(pool *x509.CertPool, shown []*x509.Certificate) (Identity, error) {
 	if len(shown) == 0 {
 		return Identity{}, Refuse(CertMissing, "this call needs the node's certificate and none was shown",
 			"join first: steer node --join URL --token FILE")
@@ -32,17 +44,22 @@ func JudgeNode(pool *x509.CertPool, shown []*x509.Certificate, now time.Time, ma
 		return Identity{}, Refuse(CertUntrusted, "the certificate is not that of a node: "+err.Error(),
 			"show the certificate that the node got by joining")
 	}
-	over := now.Sub(leaf.NotAfter)
+	return id, nil
+}
+
+// JudgeEnd is the part of JudgeNode that changes as time goes by.
+func (i Identity) JudgeEnd(now time.Time, maybeExpired bool) error {
+	over := now.Sub(i.NotAfter)
 	switch {
 	case over <= 0 || (maybeExpired && over <= RenewWithin):
-		return id, nil
+		return nil
 	case maybeExpired:
-		return Identity{}, Refuse(CertTooOld,
-			fmt.Sprintf("the certificate of node %s ended %d days ago; it renews itself for %d days", id.Name, days(over), days(RenewWithin)),
+		return Refuse(CertTooOld,
+			fmt.Sprintf("the certificate of node %s ended %d days ago; it renews itself for %d days", i.Name, days(over), days(RenewWithin)),
 			"create a token and join again")
 	}
-	return Identity{}, Refuse(CertExpired,
-		fmt.Sprintf("the certificate of node %s ended at %s by control's clock", id.Name, leaf.NotAfter.UTC().Format(time.RFC3339)),
+	return Refuse(CertExpired,
+		fmt.Sprintf("the certificate of node %s ended at %s by control's clock", i.Name, i.NotAfter.UTC().Format(time.RFC3339)),
 		"a running node renews it by itself; look at its log")
 }
 

@@ -12,7 +12,7 @@ LOG=/var/log/steerpoint/$ROLE.log
 
 [ -r "/etc/steerpoint/$ROLE.env" ] && . "/etc/steerpoint/$ROLE.env"
 eval "ARGUMENTS=\${$OPTIONS:-}"
-[ -z "${STEER_TOKEN:-}" ] || export STEER_TOKEN
+[ -z "${STEER_JOIN_TOKEN:-}" ] || export STEER_JOIN_TOKEN
 
 running() {
 	start-stop-daemon --status --pidfile "$PIDFILE" --name steer

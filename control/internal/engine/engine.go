@@ -50,8 +50,9 @@ type rule struct {
 	allDown       steering.AllDown // as last given out: what is answered while every edge is down
 	list          []string         // the edges that is about
 	verdicts      uint64           // fingerprint of the addresses' verdicts as last given out
-	held          bool             // an edge's verdict is held: too few points
-	pending       []steering.Event
+	// few has the edges whose verdict is held, and from when on that is an alarm.
+	few     map[string]steering.Instant
+	pending []steering.Event
 }
 
 // applied is the override last given to a machine.
@@ -263,7 +264,7 @@ func (e *Engine) after(now steering.Instant, r *rule, events []steering.Event, l
 	edges := r.machine.Status(now)
 	if sum := fingerprint(edges); sum != r.verdicts {
 		r.verdicts, record = sum, true
-		r.held = slices.ContainsFunc(edges, func(e steering.EdgeStatus) bool { return e.Held })
+		r.few = r.fewPoints(now, edges)
 	}
 	if !record && !publish {
 		return Outcome{}, false

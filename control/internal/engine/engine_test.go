@@ -253,6 +253,31 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 	}
 }
 
+// TestSimulationNamesTheListInForce proves that a plan says what is answered while every edge is down by the edges that
+// the schedule has put in place, not by those of the rule.
+func TestSimulationNamesTheListInForce(t *testing.T) {
+	text := strings.Replace(service("shop", 1, "[east, west]"), "mode: failover", `mode: failover, schedule: [{from: "00:00", to: "12:00", edges: [west]}]`, 1)
+	e := engineOf(t, set(t, zone, text))
+	at := start
+	for range 4 {
+		at += 10 * steering.Instant(time.Second)
+		for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+			e.Observe(at, &report.Observation{Task: task(t, e, "local", address), Point: "local", Cause: report.CauseTimeout})
+		}
+	}
+	for policy, want := range map[string]string{"all": "west (192.0.2.2, 192.0.2.3)", "first": "west (192.0.2.2, 192.0.2.3)", "empty": "nothing"} {
+		next := set(t, zone, strings.Replace(text, "mode: failover", "mode: failover, whenAllDown: "+policy, 1))
+		out, _ := e.Simulate(at, wall, next, nil)
+		e.Configure(at, wall, next, nil)
+		if now := e.rules["shop/default"].answer(at); now != want {
+			t.Errorf("whenAllDown %s answers %q, want %q", policy, now, want)
+		}
+		if policy == "empty" && (len(out) != 1 || out[0].To != want) {
+			t.Errorf("whenAllDown %s: %+v", policy, out)
+		}
+	}
+}
+
 // TestRestore proves that saved states go on, that a force goes on with its end, and that a state that cannot be used
 // is named and starts anew.
 func TestRestore(t *testing.T) {

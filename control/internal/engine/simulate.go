@@ -73,9 +73,9 @@ func (r *rule) answer(now steering.Instant) string {
 	case d.AllDead && d.AllDown == steering.AllDownEmpty:
 		return "nothing"
 	case d.AllDead && d.AllDown == steering.AllDownAll:
-		names = r.cfg.Edges
-	case d.AllDead && d.AllDown == steering.AllDownFirst && len(r.cfg.Edges) > 0:
-		names = r.cfg.Edges[:1]
+		names = d.List
+	case d.AllDead && d.AllDown == steering.AllDownFirst && len(d.List) > 0:
+		names = d.List[:1]
 	case len(names) == 0:
 		names = []string{d.Edge}
 	}

@@ -234,6 +234,17 @@ func (s *Store) AuditTrail(ctx context.Context, limit int64) ([]Audit, error) {
 	return out, nil
 }
 
+// NextVersion is the first map version that was never reserved. It is not reserved by this.
+func (s *Store) NextVersion(ctx context.Context) (uint64, error) {
+	return run(ctx, s, "read map versions", func(ctx context.Context) (uint64, error) {
+		res, err := s.client.Get(ctx, versionKey)
+		if err != nil || len(res.Kvs) == 0 {
+			return 1, err
+		}
+		return strconv.ParseUint(string(res.Kvs[0].Value), 10, 64)
+	})
+}
+
 // ReserveVersions takes n map versions that were never given out, and returns the first; the first of all is 1.
 func (s *Store) ReserveVersions(ctx context.Context, n uint64) (uint64, error) {
 	return run(ctx, s, "reserve map versions", func(ctx context.Context) (uint64, error) {

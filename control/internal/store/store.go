@@ -101,7 +101,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	}
 	s.etcd, s.client = e, v3client.New(e.Server)
 	if err := s.Relieve(ctx); err != nil {
-		log.Warn("store is full and stays so: delete what is not needed", "error", err)
+		log.Warn("store is full of what must be kept: it is read, and takes no writes", "error", err)
 	}
 	if err := s.loadIDs(ctx); err != nil {
 		s.Close()
@@ -183,31 +183,61 @@ func (s *Store) config(dir string) *embed.Config {
 	return c
 }
 
-// Relieve lets a store write again that was full, if dropping its history makes room. A store that is not full is left
-// as it is.
+// Relieve lets a store write again that was full, by dropping its history and, where that is not enough, the older half
+// of the audit trail, as often as it takes: a store that takes no writes keeps every switch from being answered, and
+// nothing an operator could delete would be taken either. A store that is not full is left as it is.
 func (s *Store) Relieve(ctx context.Context) error {
 	_, err := run(ctx, s, "relieve a full store", func(ctx context.Context) (struct{}, error) {
 		alarms, err := s.client.AlarmList(ctx)
 		if err != nil || len(alarms.Alarms) == 0 {
 			return struct{}{}, err
 		}
-		now, err := s.client.Get(ctx, Root, clientv3.WithCountOnly())
+		size, err := s.shrink(ctx)
+		for err == nil && size > s.quota*9/10 {
+			var dropped int
+			if dropped, err = s.dropOldAudit(ctx); err != nil {
+				break
+			}
+			if dropped == 0 {
+				return struct{}{}, fmt.Errorf("%d of %d bytes are in use after compaction", size, s.quota)
+			}
+			s.log.Warn("store full: the older half of the audit trail is dropped", "lines", dropped)
+			size, err = s.shrink(ctx)
+		}
 		if err != nil {
 			return struct{}{}, err
-		}
-		if _, err := s.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-			return struct{}{}, err
-		}
-		if err := s.etcd.Server.Backend().Defrag(); err != nil {
-			return struct{}{}, err
-		}
-		if size := s.etcd.Server.Backend().Size(); size > s.quota*9/10 {
-			return struct{}{}, fmt.Errorf("%d of %d bytes are in use after compaction", size, s.quota)
 		}
 		_, err = s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 		return struct{}{}, err
 	})
 	return err
+}
+
+// shrink drops the history and gives the size that is left.
+func (s *Store) shrink(ctx context.Context) (int64, error) {
+	now, err := s.client.Get(ctx, Root, clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return 0, err
+	}
+	if err := s.etcd.Server.Backend().Defrag(); err != nil {
+		return 0, err
+	}
+	return s.etcd.Server.Backend().Size(), nil
+}
+
+// dropOldAudit deletes the older half of the audit trail and says how many lines that were. A deletion is taken by a
+// full store too.
+func (s *Store) dropOldAudit(ctx context.Context) (int, error) {
+	res, err := s.client.Get(ctx, auditPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil || len(res.Kvs) == 0 {
+		return 0, err
+	}
+	n := (len(res.Kvs) + 1) / 2
+	_, err = s.client.Delete(ctx, auditPrefix, clientv3.WithRange(string(res.Kvs[n-1].Key)+"\x00"))
+	return n, err
 }
 
 // fail is called once etcd has given up: it would have ended the process, which answers DNS as well.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -324,5 +325,42 @@ func TestFullStoreComesBack(t *testing.T) {
 	defer s.Close()
 	if _, err := s.CommitDecisions(t.Context(), []Commit{{Rule: "a/b", Record: []byte("1")}}); err != nil {
 		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// TestAuditGivesWay proves that a store filled by its audit trail takes writes again: the oldest lines go, the newest and
+// all resources stay.
+// Covers: issue2 disk full
+func TestAuditGivesWay(t *testing.T) {
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), Quota: 8 << 20, Timeout: 30 * time.Second}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	doc := json.RawMessage(`"` + strings.Repeat("x", 256<<10) + `"`)
+	var v View
+	last := 0
+	for ; err == nil && last < 200; last++ {
+		v, err = s.Resources(t.Context())
+		must(t, err)
+		w := Write{Kind: "Service", Name: "shop", Document: json.RawMessage(`{}`)}
+		if len(v.Resources) > 0 {
+			w.Revision = v.Resources[0].Revision
+		}
+		_, err = s.WriteResources(t.Context(), v.Generation, []Write{w}, []Audit{{Name: strconv.Itoa(last), Before: doc}})
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Fatalf("%v, want that it is full", err)
+	}
+	must(t, s.Relieve(t.Context()))
+	if _, err := s.CommitDecisions(t.Context(), []Commit{{Rule: "a/b", Record: []byte("1")}}); err != nil {
+		t.Errorf("after relief: %v", err)
+	}
+	trail, err := s.AuditTrail(t.Context(), 1)
+	if err != nil || len(trail) != 1 || trail[0].Name != strconv.Itoa(last-2) {
+		t.Errorf("the newest line is gone: %d lines, %v", len(trail), err)
+	}
+	if v, err = s.Resources(t.Context()); err != nil || len(v.Resources) != 1 {
+		t.Errorf("resources: %d, %v", len(v.Resources), err)
 	}
 }

@@ -5,6 +5,7 @@ package follow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,7 +33,10 @@ type Follower struct {
 	Log  *slog.Logger  // told of each map, and of files that cannot be used
 	Poll time.Duration // how often the file is looked at; 0: 200ms
 
-	seen os.FileInfo // of the file as last read
+	seen   os.FileInfo // of the file as last read
+	failed string      // why the map could not be used, as last told; "": it could
+	// read reads the file as atomicfile.Read does; nil: that. Tests put one that fails in its place.
+	read func(path, kind string, maxVersion int) (int, []byte, error)
 }
 
 // Swapper takes a map; an error leaves the one before.
@@ -54,8 +58,14 @@ func (f *Follower) Load() (*snapshot.DNS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map: %w", err)
 	}
-	f.seen = st
-	_, payload, err := atomicfile.Read(f.Path, fileKind, fileVersion)
+	read := f.read
+	if read == nil {
+		read = atomicfile.Read
+	}
+	_, payload, err := read(f.Path, fileKind, fileVersion)
+	if err == nil || errors.Is(err, atomicfile.ErrDamaged) || errors.Is(err, atomicfile.ErrNewer) {
+		f.seen = st // what was read stays what it is; a file that could not be read is tried again
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +100,13 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 		d, err := f.Load()
 		if err != nil {
-			f.Log.Error("the new map cannot be used; the one before answers on", "file", f.Path, "error", err)
+			if f.failed != err.Error() { // once, not at every try
+				f.Log.Error("the new map cannot be used; the one before answers on", "file", f.Path, "error", err)
+			}
+			f.failed = err.Error()
 			continue
 		}
+		f.failed = ""
 		f.Log.Info("answering by a new map", "version", d.Version, "created", d.Created)
 	}
 }

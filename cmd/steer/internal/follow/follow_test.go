@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,5 +91,34 @@ func TestNotAMap(t *testing.T) {
 	f := &Follower{Path: path, Swap: make(taker, 1)}
 	if _, err := f.Load(); err == nil {
 		t.Error("no error")
+	}
+}
+
+// A file that could not be read is read again without being written again, and that is told once.
+// Covers: A2
+func TestAFailedReadIsTriedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), FileName)
+	got, tries := make(taker, 1), 0
+	var told bytes.Buffer
+	f := &Follower{Path: path, Swap: got, Log: slog.New(slog.NewTextHandler(&told, nil)), Poll: time.Millisecond}
+	f.read = func(path, kind string, maxVersion int) (int, []byte, error) {
+		if tries++; tries <= 3 {
+			return 0, nil, syscall.EMFILE
+		}
+		return atomicfile.Read(path, kind, maxVersion)
+	}
+	write(t, path, 7)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	if v := <-got; v != 7 {
+		t.Errorf("version %d", v)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if n := strings.Count(told.String(), "cannot be used"); n != 1 || tries != 4 {
+		t.Errorf("told %d times in %d tries:\n%s", n, tries, told.String())
 	}
 }
