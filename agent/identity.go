@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/tls"
 	"encoding/json"
@@ -48,6 +49,7 @@ type record struct {
 	Cluster  string        `json:"cluster"`
 	Lifetime time.Duration `json:"lifetime"` // of the last certificate, when it came
 	Servers  []string      `json:"servers"`
+	Roles    []string      `json:"roles,omitempty"` // of the certificate, for a start without it
 }
 
 // left is the time until the certificate ends: by the monotonic clock if it came in this process, else by the wall
@@ -216,6 +218,7 @@ func accept(c *pki.Credential, key crypto.Signer, name string, servers []string)
 		return nil, fmt.Errorf("control gave a certificate with a life of %v", c.Lifetime)
 	}
 	id.Cluster, id.Lifetime, id.Servers, id.got = c.Cluster, c.Lifetime, servers, time.Now()
+	id.Roles = id.roles
 	return id, nil
 }
 
@@ -234,6 +237,7 @@ func (a *Agent) open() error {
 	}
 	a.id = id
 	if id == nil {
+		a.remember()
 		return a.stranger()
 	}
 	if err := a.openRecord(id); err != nil {
@@ -254,6 +258,23 @@ func (a *Agent) openRecord(id *identity) error {
 		return fmt.Errorf("identity: %w", err)
 	}
 	return nil
+}
+
+// remember fills in what is not configured from node.json: a node whose certificate is damaged answers on by the map it
+// has, and says who it was, also when it was started by its folder alone.
+func (a *Agent) remember() {
+	_, b, err := atomicfile.Read(a.store.path(recordFile), recordKind, recordVersion)
+	var r record
+	if err != nil || json.Unmarshal(b, &r) != nil {
+		return // then the configuration has to say it
+	}
+	a.cfg.Name = cmp.Or(a.cfg.Name, r.Name)
+	if len(a.cfg.Roles) == 0 {
+		a.cfg.Roles = r.Roles
+	}
+	if len(a.cfg.Servers) == 0 {
+		a.cfg.Servers = r.Servers
+	}
 }
 
 // stranger checks the configuration of a node that has yet to join.
@@ -304,6 +325,10 @@ func (a *Agent) member(id *identity) error {
 
 // Joined reports whether a folder holds an identity, whole or not.
 func Joined(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, certFile))
-	return err == nil
+	for _, name := range []string{certFile, recordFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }

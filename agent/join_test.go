@@ -335,3 +335,37 @@ func TestConfig(t *testing.T) {
 		}
 	})
 }
+
+// A name server whose certificate is damaged, and which is started by its folder alone as every node that has joined,
+// answers on by the map on disk: node.json says who it was.
+// Covers: A2, A8, issue3 state files
+func TestDamagedIdentityByTheFolderAlone(t *testing.T) {
+	for _, file := range []string{certFile, authorityFile} {
+		t.Run(file, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := newRig(t, RoleDNS)
+				r.member(RoleDNS)
+				r.dns.current = dnsMap(7)
+				r.cfg.Name, r.cfg.Roles, r.cfg.Servers, r.cfg.Token = "", nil, nil, nil
+				if err := os.WriteFile(filepath.Join(r.dir, file), []byte("torn"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // the second start finds no certificate at all
+					if !Joined(r.dir) {
+						t.Error("the folder counts as that of a stranger")
+					}
+					r.open()
+					if r.agent.Name() != "tokyo" || !slices.Equal(r.agent.Roles(), []string{RoleDNS}) {
+						t.Fatalf("it is %q with the roles %v", r.agent.Name(), r.agent.Roles())
+					}
+					r.run()
+					after(time.Minute)
+					if got := r.agent.Trouble(); len(got) != 1 || !strings.HasPrefix(got[0], "NODE_NOT_JOINED: ") {
+						t.Errorf("trouble %q", got)
+					}
+					r.stop()
+				}
+			})
+		})
+	}
+}

@@ -119,23 +119,30 @@ func (a *Agent) loadState() {
 }
 
 // reportStatus tells control how the node does, every Config.StatusEvery, and when a stream stands again.
+// The first report that is taken after one that was not wakes streams that wait out a refusal: it is over.
 func (a *Agent) reportStatus(ctx context.Context, p Planes) error {
-	for {
+	for failing := false; ; {
 		again := a.again.heard()
-		a.reportOnce(ctx, p)
+		err := a.reportOnce(ctx, p)
+		if err == nil && failing {
+			a.again.ring()
+		}
+		failing = err != nil
 		if !wait(ctx, a.cfg.StatusEvery, again) {
 			return nil
 		}
 	}
 }
 
-func (a *Agent) reportOnce(ctx context.Context, p Planes) {
+func (a *Agent) reportOnce(ctx context.Context, p Planes) error {
 	s, _ := a.link.get()
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	if err := s.up.Report(ctx, a.status(p)); err != nil {
+	err := s.up.Report(ctx, a.status(p))
+	if err != nil {
 		a.heard(err)
 	}
+	return err
 }
 
 func (a *Agent) status(p Planes) report.NodeStatus {

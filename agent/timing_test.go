@@ -260,3 +260,28 @@ func TestRenewalWithFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// A refusal that an operator lifts is over for the streams as soon as a status report is taken, and not when their wait
+// for something hopeless is over.
+// Covers: A2, issue3 backoff
+func TestRefusalLifted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, RoleDNS)
+		r.member(RoleDNS)
+		untrusted := pki.Refuse(pki.CertUntrusted, "the server is not of this cluster", "")
+		r.control.dns = func(context.Context, uint64, func(wire.Update) error) error { return untrusted }
+		r.control.up = func(string) error { return untrusted }
+		r.open()
+		r.run()
+		after(11 * time.Second)
+		if got := len(r.control.times("dns")); got != 1 {
+			t.Errorf("asked %d times for maps while it is hopeless", got)
+		}
+		r.control.set(func() { r.control.dns, r.control.up = standing(wire.Update{Full: dnsMap(4)}), nil })
+		after(5 * time.Second)
+		if d := r.dns.Current(); d == nil || d.Version != 4 {
+			t.Error("control takes the reports of this node, and its maps are not followed")
+		}
+		r.stop()
+	})
+}

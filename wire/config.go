@@ -60,6 +60,9 @@ type HubConfig struct {
 	MaxConnections int
 	// MaxStrangers is how many of them may not have shown a good certificate yet. Default 4,096.
 	MaxStrangers int
+	// MaxStrangersPerSite is how many of those one address (IPv6: one /64) may have, so that one machine cannot take all
+	// places and keep nodes from coming back. Default 256: nodes behind one address are strangers for a moment each.
+	MaxStrangersPerSite int
 	// MaxStreams is the number of calls at once on one connection. Default 16.
 	MaxStreams int
 	// MaxHeader is the most bytes of a call's header. Default 16 KiB.
@@ -80,6 +83,7 @@ const (
 	defaultIdle        = time.Minute
 	defaultConnections = 16_000
 	defaultStrangers   = 4096
+	defaultPerSite     = 256
 	defaultStreams     = 16
 	defaultHeader      = 16 * kib
 	defaultJoins       = 60
@@ -98,6 +102,7 @@ func (c HubConfig) withDefaults() (HubConfig, error) {
 	setDefault(&c.IdleTimeout, defaultIdle)
 	setDefault(&c.MaxConnections, defaultConnections)
 	setDefault(&c.MaxStrangers, defaultStrangers)
+	setDefault(&c.MaxStrangersPerSite, defaultPerSite)
 	setDefault(&c.MaxStreams, defaultStreams)
 	setDefault(&c.MaxHeader, defaultHeader)
 	setDefault(&c.JoinsPerMinute, defaultJoins)

@@ -32,6 +32,7 @@ type Hub struct {
 	server *http.Server
 	routes map[string]*Call // by method and path
 	joins  *rateLimit
+	told   *rateLimit // refusals of strangers that are logged
 
 	dns *line[snapshot.DNS]
 
@@ -73,8 +74,8 @@ func newHub(cfg HubConfig, l net.Listener, r Registry, s Sink, p Presence, reg p
 	}
 	h := &Hub{
 		cfg: cfg, registry: r, sink: s, presence: p, metrics: m, log: log,
-		door:   &door{Listener: l, metrics: m, max: int64(cfg.MaxConnections), strangers: int64(cfg.MaxStrangers)},
-		routes: routes(), joins: newRateLimit(cfg.JoinsPerMinute),
+		door:   &door{Listener: l, metrics: m, max: int64(cfg.MaxConnections), strangers: int64(cfg.MaxStrangers), perSite: cfg.MaxStrangersPerSite},
+		routes: routes(), joins: newRateLimit(cfg.JoinsPerMinute), told: newRateLimit(cfg.JoinsPerMinute),
 		probes: map[string]*line[snapshot.Probe]{}, followers: map[followerKey]*follower{}, states: map[string]NodeState{},
 	}
 	h.dns = &line[snapshot.DNS]{of: dnsLine(cfg.Bases)}

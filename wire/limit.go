@@ -88,13 +88,18 @@ type door struct {
 	net.Listener
 	metrics        *metrics
 	max, strangers int64
+	perSite        int
 	open, unproven atomic.Int64
+
+	mu    sync.Mutex
+	sites map[netip.Prefix]int // strangers by where they come from
 }
 
 // visitor is one connection.
 type visitor struct {
 	net.Conn
 	door   *door
+	site   netip.Prefix
 	proven atomic.Bool
 	closed atomic.Bool
 	// node is whose certificate the connection showed, once its signatures were checked: what a connection showed does
@@ -115,21 +120,56 @@ func (d *door) Accept() (net.Conn, error) {
 		case d.unproven.Load() >= d.strangers:
 			limit = "strangers"
 		}
+		site := siteOf(addressOf(c))
+		if limit == "" && !d.enter(site) {
+			limit = "address"
+		}
 		if limit == "" {
 			d.open.Add(1)
 			d.unproven.Add(1)
 			d.metrics.connections.Inc()
-			return &visitor{Conn: c, door: d}, nil
+			return &visitor{Conn: c, door: d, site: site}, nil
 		}
 		d.metrics.turnedAway.WithLabelValues(limit).Inc()
 		_ = c.Close() // nobody is there to be told
 	}
 }
 
+// enter takes a stranger's place at its site, if there is one.
+func (d *door) enter(site netip.Prefix) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sites[site] >= d.perSite {
+		return false
+	}
+	if d.sites == nil {
+		d.sites = map[netip.Prefix]int{}
+	}
+	d.sites[site]++
+	return true
+}
+
+func (d *door) leave(site netip.Prefix) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sites[site]--; d.sites[site] <= 0 {
+		delete(d.sites, site)
+	}
+}
+
+// addressOf is where a connection comes from; the zero address when that is none.
+func addressOf(c net.Conn) netip.Addr {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr()
+	}
+	return netip.Addr{}
+}
+
 // prove takes a connection off the strangers.
 func (v *visitor) prove() {
 	if v.proven.CompareAndSwap(false, true) {
 		v.door.unproven.Add(-1)
+		v.door.leave(v.site)
 	}
 }
 

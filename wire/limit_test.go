@@ -231,6 +231,35 @@ func TestConnectionLimits(t *testing.T) {
 	f.next(t)
 }
 
+// One address has few places for strangers, so that it cannot keep nodes elsewhere from coming back; a place is given
+// back by who proves to be a node, and by who leaves.
+//
+// Covers: A7, issue3 limits
+func TestStrangersOfOneAddress(t *testing.T) {
+	r := newRig(t, func(c *HubConfig) { c.MaxStrangersPerSite = 2 })
+	for _, name := range []string{"n1", "n2", "n3"} {
+		if err := r.node(t, name, RoleDNS).Report(t.Context(), report.NodeStatus{}); err != nil {
+			t.Errorf("node %s behind the address: %v", name, err)
+		}
+	}
+	first := dial(t, r)
+	dial(t, r)
+	waitMetric(t, r, "steer_wire_connections", 5)
+	if third := dial(t, r); !closedSoon(t, third) {
+		t.Error("a third stranger of one address is let in")
+	}
+	if !r.hub.door.enter(siteOf(netip.MustParseAddr("192.0.2.1"))) {
+		t.Error("another address has no place")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitMetric(t, r, "steer_wire_connections", 4)
+	if err := r.node(t, "n4", RoleDNS).Report(t.Context(), report.NodeStatus{}); err != nil {
+		t.Errorf("a node beside a stranger: %v", err)
+	}
+}
+
 // Whoever connects and does not speak TLS is let go.
 //
 // Covers: A7, issue3 slow clients

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
@@ -274,7 +275,11 @@ func (h *Hub) refusalOf(r *request, err error) *pki.Refusal {
 
 func (h *Hub) refuse(r *request, refusal *pki.Refusal) {
 	h.metrics.refused.WithLabelValues(r.call.Name, refusal.Code).Inc()
-	h.log.Info("a call is refused", "call", r.call.Name, "node", r.node.Name, "remote", r.remote, "code", refusal.Code, "what", refusal.What)
+	level := slog.LevelInfo
+	if r.node.Name == "" && !h.told.allow(siteAddr(r.remote), time.Now()) {
+		level = slog.LevelDebug // anybody can make them, thousands a second: the metric counts them all
+	}
+	h.log.Log(r.http.Context(), level, "a call is refused", "call", r.call.Name, "node", r.node.Name, "remote", r.remote, "code", refusal.Code, "what", refusal.What)
 	r.writer.Header().Set("Content-Type", typeJSON)
 	r.writer.WriteHeader(httpStatus(refusal.Status))
 	// Whoever is refused and does not listen is not told.
@@ -298,6 +303,12 @@ func (h *Hub) respond(w http.ResponseWriter, result any) {
 	if err := json.NewEncoder(w).Encode(result); err != nil {
 		h.log.Debug("an answer did not reach its node", "err", err)
 	}
+}
+
+// siteAddr is the address of a remote host; those that are none share one.
+func siteAddr(remote string) netip.Addr {
+	a, _ := netip.ParseAddr(remote)
+	return a
 }
 
 func hostOf(remote string) string {

@@ -119,7 +119,8 @@ func joinURL(s string) (string, error) {
 	if port == "" {
 		port = nodePort
 	}
-	return "https://" + net.JoinHostPort(u.Hostname(), port), nil
+	join := url.URL{Scheme: "https", Host: net.JoinHostPort(u.Hostname(), port)} // String escapes the zone of an address again
+	return join.String(), nil
 }
 
 // joinToken reads the token: from the file named, from standard input for "-", or else from the environment.
@@ -173,7 +174,11 @@ func (m *member) open(cfg agent.Config) error {
 	if m.health, err = health.Listen(m.process.listen(settings.RoleHealth), addr, m.ready, m.reg); err != nil {
 		return startFault(settings.RoleHealth, addr, err)
 	}
-	return m.record(os.Getpid())
+	if err := m.record(os.Getpid()); err != nil {
+		// On a full disk a name server still has its map, and answers by it; the file is for commands on this machine.
+		m.log.Warn("where this process listens cannot be written for other commands; it works all the same", "code", "NODE_DISK", "error", err)
+	}
+	return nil
 }
 
 func (m *member) openDNS() error {

@@ -279,6 +279,20 @@ func TestJoinTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// A node that cannot write where it listens, as on a full disk, works all the same.
+// Covers: A2, issue3 disk
+func TestNodeWithoutARunFile(t *testing.T) {
+	dir, health := t.TempDir(), freeTCP(t)
+	if err := os.MkdirAll(filepath.Join(dir, "run.state", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	token := "0123456789." + strings.Repeat("A", 43) + "." + strings.Repeat("0", 64)
+	node := startCommand(t, token, "node", "--data", dir, "--roles", "dns", "--join", "127.0.0.1:1", "--name", "tokyo", "--token", "-",
+		"--listen", "dns=127.0.0.1:0", "--listen", "health="+health)
+	node.log.await(t, "where this process listens cannot be written", 1)
+	node.stop()
+}
+
 // What people leave out of control's address is filled in.
 func TestJoinURL(t *testing.T) {
 	for in, want := range map[string]string{
@@ -288,6 +302,7 @@ func TestJoinURL(t *testing.T) {
 		"[2001:db8::1]":                  "https://[2001:db8::1]:7072",
 		"https://[2001:db8::1]:7":        "https://[2001:db8::1]:7",
 		"192.0.2.1:9":                    "https://192.0.2.1:9",
+		"https://[fe80::1%25eth0]:7":     "https://[fe80::1%25eth0]:7",
 	} {
 		if got, err := joinURL(in); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)

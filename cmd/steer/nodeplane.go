@@ -7,10 +7,20 @@ import (
 	"steerpoint/agent"
 	"steerpoint/authdns"
 	"steerpoint/report"
+	"steerpoint/snapshot"
 )
 
 // dnsPlane is the name server as the agent sees it.
 type dnsPlane struct{ *authdns.Server }
+
+// Swap takes maps in the order of control's stream. One with a lower version is of a control that went back to an older
+// copy of its data: it is the newest all the same.
+func (p dnsPlane) Swap(d *snapshot.DNS) error {
+	if was := p.Current(); was != nil && d.Version < was.Version {
+		return p.Adopt(d)
+	}
+	return p.Server.Swap(d) // which takes over what did not change; Adopt makes everything anew
+}
 
 // State describes the map that answers.
 func (p dnsPlane) State() report.NodeMap {

@@ -86,13 +86,16 @@ func (d *Folder) take() error {
 		}
 		return fmt.Errorf("%w: %s runs on %s: stop it, or choose another folder with --data", ErrLocked, who, d.Path)
 	}
-	if err := d.lock.Truncate(0); err != nil {
-		return fmt.Errorf("lock of data folder %s: %w", d.Path, err)
-	}
-	if _, err := d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
-		return fmt.Errorf("lock of data folder %s: %w", d.Path, err)
-	}
+	writeOwner(d.lock)
 	return nil
+}
+
+// writeOwner writes who has the lock, for people. The lock holds without it, and a full disk must keep no name server
+// from starting again.
+func writeOwner(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
 }
 
 func (d *Folder) checkFormat() error {

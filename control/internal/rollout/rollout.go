@@ -45,6 +45,7 @@ type Ack struct {
 type Tracker struct {
 	mu     sync.Mutex
 	newest map[string]newest // by node
+	handed uint64            // the newest version handed out
 	open   []*wave
 	times  [remembered]published
 }
@@ -74,6 +75,7 @@ type wave struct {
 func (t *Tracker) Handed(version uint64, at steering.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.handed = max(t.handed, version)
 	t.times[version%remembered] = published{version, at}
 }
 
@@ -82,6 +84,7 @@ func (t *Tracker) Handed(version uint64, at steering.Instant) {
 func (t *Tracker) Open(version uint64, switches []Switch, now *roster.Audience, at steering.Instant) []Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.handed = max(t.handed, version)
 	t.open = slices.DeleteFunc(t.open, func(w *wave) bool { return len(w.switches) == 0 })
 	if len(switches) == 0 {
 		t.add(version, at, nil, now)
@@ -108,10 +111,14 @@ func (t *Tracker) add(version uint64, at steering.Instant, switches []Switch, to
 }
 
 // Ack says that a node answers by a version. It gives what is through by it, and how long after its publication the
-// version was acknowledged; 0: that is not known.
+// version was acknowledged; 0: that is not known. A version that was never handed out is of a control before this one
+// was restored from an older copy: it says nothing of ours.
 func (t *Tracker) Ack(node string, version uint64, at steering.Instant) (through []Result, after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if version > t.handed {
+		return nil, 0
+	}
 	if t.newest == nil {
 		t.newest = map[string]newest{}
 	}

@@ -99,3 +99,22 @@ func TestNobodyToWaitFor(t *testing.T) {
 		t.Errorf("a publication long forgotten is measured as %v", after)
 	}
 }
+
+// TestAVersionNeverHandedOutCountsForNothing proves that a node which still answers by the map of a control that was
+// restored since, with a higher number, is waited for until it takes one of ours.
+// Covers: decisions 4, issue3 publication measured
+func TestAVersionNeverHandedOutCountsForNothing(t *testing.T) {
+	var tr Tracker
+	here := audience("a")
+	tr.Handed(7, at(0))
+	tr.Ack("a", 1014, at(time.Millisecond))
+	if through := tr.Open(7, []Switch{{ID: "s1", At: at(0), Audience: here}}, here, at(0)); len(through) != 0 {
+		t.Fatalf("through by a map of another control: %+v", through)
+	}
+	if through, after := tr.Ack("a", 1015, at(time.Second)); len(through) != 0 || after != 0 {
+		t.Errorf("through by a map of another control: %+v, measured %v", through, after)
+	}
+	if through, _ := tr.Ack("a", 7, at(2*time.Second)); len(through) != 1 || through[0].At != at(2*time.Second) {
+		t.Errorf("acknowledged: %+v", through)
+	}
+}

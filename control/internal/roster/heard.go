@@ -145,18 +145,19 @@ func (r *Roster) TellDrains(drained func(name string) bool) []Drain {
 }
 
 // Current counts the connected name servers, and those that answer by a version or a later one; localVersion is the
-// map of the one in this process.
+// map of the one in this process. One that refused the newest it was sent is none of them, whatever the number of its
+// own: control may have gone back.
 func (r *Roster) Current(version, localVersion uint64) (connected, current int) {
 	names := r.Audience().Names
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, name := range names {
 		connected++
-		using := localVersion
+		using, refused := localVersion, false
 		if n := r.nodes[name]; n != nil {
-			using = n.acks[report.SnapshotDNS].using
+			using, refused = n.acks[report.SnapshotDNS].using, n.acks[report.SnapshotDNS].refused != 0
 		}
-		if using >= version && version > 0 {
+		if using >= version && version > 0 && !refused {
 			current++
 		}
 	}

@@ -156,4 +156,8 @@ func TestMapOfANode(t *testing.T) {
 	if connected, current := r.Current(6, 6); connected != 2 || current != 2 {
 		t.Errorf("of %d name servers %d answer by map 6", connected, current)
 	}
+	r.Acked("a", report.Ack{Snapshot: report.SnapshotDNS, Version: 2, Reason: "MAP_INVALID: not this one", Using: 6}, 0, now(3*time.Minute))
+	if connected, current := r.Current(2, 2); connected != 2 || current != 1 {
+		t.Errorf("of %d name servers %d answer by map 2 of a control that went back, want 1 of 2", connected, current)
+	}
 }
