@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 //	eventually WAIT RE COMMAND...   run COMMAND until its output (both streams) matches RE, for at most WAIT
 //	never WAIT RE COMMAND...        run COMMAND over and over for WAIT: its output must never match RE
 //	expand FILE...                  put the values of $NAME into files
-//	counts A B                      print the packet counts from A to B
+//	counts A B [C D ...]            print the packet counts from A to B, and from C to D, added up
 //
 // The condition [long] is STEER_LONG=1.
 //
@@ -263,12 +263,16 @@ func change(ts *testscript.TestScript, pairs [][2]string, words ...string) {
 
 func counts(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, "counts")
-	if len(args) != 2 {
-		ts.Fatalf("usage: counts FROM TO")
+	if len(args) == 0 || len(args)%2 != 0 {
+		ts.Fatalf("usage: counts FROM TO [FROM TO ...]")
 	}
-	c, err := theLab(ts).Counts(args[0], args[1])
-	ts.Check(err)
-	_, err = fmt.Fprintf(ts.Stdout(), "sent %d arrived %d lost %d full %d cut %d\n", c.Sent, c.Arrived, c.Lost, c.Full, c.Cut)
+	var c lab.Counts
+	for ; len(args) > 0; args = args[2:] {
+		one, err := theLab(ts).Counts(args[0], args[1])
+		ts.Check(err)
+		c.Sent, c.Arrived, c.Lost, c.Full, c.Cut = c.Sent+one.Sent, c.Arrived+one.Arrived, c.Lost+one.Lost, c.Full+one.Full, c.Cut+one.Cut
+	}
+	_, err := fmt.Fprintf(ts.Stdout(), "sent %d arrived %d lost %d full %d cut %d\n", c.Sent, c.Arrived, c.Lost, c.Full, c.Cut)
 	ts.Check(err)
 }
 
