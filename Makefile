@@ -21,7 +21,7 @@ STORE   := go.etcd.io/etcd/server
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
 FUZZ_SHORT := 6s
-FUZZ_LONG  := 12s
+FUZZ_LONG  := 10s
 
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
 

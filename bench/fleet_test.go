@@ -40,7 +40,8 @@ const (
 	// fleetPause is between two observations, as between those of a real edge: each may be a map of its own, and the one
 	// that is measured does not wait for the one before.
 	fleetPause = time.Second
-	// fleetServices stand beside the one that moves, so that a map is not one service.
+	// fleetServices stand beside the one that moves, so that a map is not one service. Each has a URL and addresses of its own:
+	// with the same for all, their probes would be one task, and all of them would move.
 	fleetServices = 200
 )
 
@@ -282,7 +283,8 @@ func headquarters(b *testing.B) (*control.Control, *hubWires, orders) {
 	text.WriteString(resources)
 	for i := range fleetServices {
 		fmt.Fprintf(&text, "---\n%s", strings.NewReplacer("name: shop", fmt.Sprintf("name: site%d", i),
-			"www.example.com]", fmt.Sprintf("www%d.example.com]", i)).Replace(resources[strings.Index(resources, "---\n")+4:]))
+			"www.example.com", fmt.Sprintf("www%d.example.com", i), "[192.0.2.1]", fmt.Sprintf("[198.51.100.%d]", i+1),
+			"[192.0.2.2]", fmt.Sprintf("[203.0.113.%d]", i+1)).Replace(resources[strings.Index(resources, "---\n")+4:]))
 	}
 	if _, err := client.Apply(b.Context(), api.ApplyRequest{Sources: []api.Source{{File: "bench.yaml", Content: text.String()}}}); err != nil {
 		b.Fatal(err)
