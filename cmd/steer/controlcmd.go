@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -53,16 +52,9 @@ geo data files again.`,
 				return err
 			}
 			p := newProcess(cmd.Context(), logger)
-			h := &head{center: center{settings: s, dir: dir, log: logger, reg: prometheus.NewRegistry()}, process: p, out: a.out}
-			if err := h.open(cmd.Context()); err != nil {
-				err = errors.Join(err, h.close(), p.abandon())
-				if cmd.Context().Err() != nil { // a stop was asked for while starting; what that broke is no news
-					a.progress("stopped before it was up")
-					return nil
-				}
-				return err
-			}
-			return stopped(h.run())
+			return a.start(cmd.Context(), p, &head{
+				center: center{settings: s, dir: dir, log: logger, reg: prometheus.NewRegistry()}, process: p, out: a.out,
+			})
 		},
 	}
 	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for api, nodes (repeatable; port 0: any free one)")

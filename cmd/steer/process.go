@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,26 @@ func startFault(role, addr string, err error) error {
 		e.Do = choose
 	}
 	return e
+}
+
+// runner is what a command that runs on runs.
+type runner interface {
+	open(ctx context.Context) error
+	run() error   // until it is told to stop, or a part fails; everything has stopped then
+	close() error // gives back what open took, when it will not be run
+}
+
+// start opens a runner and runs it in its process.
+func (a *app) start(ctx context.Context, p *process, r runner) error {
+	if err := r.open(ctx); err != nil {
+		err = errors.Join(err, r.close(), p.abandon())
+		if ctx.Err() != nil { // a stop was asked for while starting; what that broke is no news
+			a.progress("stopped before it was up")
+			return nil
+		}
+		return err
+	}
+	return stopped(r.run())
 }
 
 // stopped is how a process that runs on ends: cleanly, or because a part of it failed.

@@ -60,16 +60,10 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 				return err
 			}
 			p := newProcess(cmd.Context(), logger)
-			u := &up{center: center{settings: s, dir: dir, log: logger, reg: prometheus.NewRegistry()}, process: p, out: a.out}
-			if err := u.open(cmd.Context(), withDemo); err != nil {
-				err = errors.Join(err, u.close(), p.abandon())
-				if cmd.Context().Err() != nil { // a stop was asked for while starting; what that broke is no news
-					a.progress("stopped before it was up")
-					return nil
-				}
-				return err
-			}
-			return stopped(u.run())
+			return a.start(cmd.Context(), p, &up{
+				center:  center{settings: s, dir: dir, log: logger, reg: prometheus.NewRegistry()},
+				process: p, out: a.out, withDemo: withDemo,
+			})
 		},
 	}
 	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
@@ -81,20 +75,21 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 // up is one process with every plane in it. Fields are nil until opened.
 type up struct {
 	center
-	process *process
-	out     io.Writer
+	process  *process
+	out      io.Writer
+	withDemo bool
 
 	demo *demo.Demo
 	desk *demo.Desk
 }
 
 // open binds and loads everything, in the order in which a failure is cheapest.
-func (u *up) open(ctx context.Context, withDemo bool) error {
+func (u *up) open(ctx context.Context) error {
 	bind, err := u.settings.Bind(settings.RoleDNS)
 	if err != nil {
 		return err
 	}
-	if withDemo {
+	if u.withDemo {
 		if err := u.openDemo(); err != nil {
 			return err
 		}
@@ -115,7 +110,7 @@ func (u *up) open(ctx context.Context, withDemo bool) error {
 		}
 	}
 	u.prober, err = probe.New(probe.Config{
-		Point: localPoint, Version: version, AllowLocal: withDemo || u.settings.Probe.AllowLoopback,
+		Point: localPoint, Version: version, AllowLocal: u.withDemo || u.settings.Probe.AllowLoopback,
 	}, u.control.ObserveLocal, u.reg, u.log.With("plane", "probe"))
 	if err != nil {
 		return startFault("probe", "", err)
