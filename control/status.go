@@ -94,7 +94,7 @@ func (c *Control) ruleStatus(now steering.Instant, v *engine.View) api.RuleStatu
 		Rule: v.Config.Name, Scope: v.Config.Scope, Mode: v.Config.Mode.String(), Edge: d.Edge, Set: d.Set, Cause: string(d.Cause),
 		Since: c.clock.Wall(d.Since).Truncate(time.Millisecond), Sequence: d.Seq, Degraded: d.Degraded, AllDown: d.AllDead,
 		Next: c.wall(d.Next), Forced: d.Forced, Frozen: d.Frozen, Held: d.Held, Points: slices.Clone(v.Config.Points),
-		WhenAllDown: whenAllDown(d), Probed: v.Rule.Probe.Enabled,
+		WhenAllDown: whenAllDown(d), Probed: v.Rule.Probe.Enabled, ScheduleNext: c.wall(d.ScheduleNext),
 		TTLSeconds: time.Duration(v.Service.RuleTTL(v.Rule)).Seconds(), Pending: c.queue.waits(v.Key), Warning: v.Warning,
 	}
 	if r.Points == nil {
@@ -133,6 +133,7 @@ func (c *Control) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView
 			view.Drained, view.DrainedUntil = true, c.wall(until)
 		}
 		view.Current = name == v.Decision.Edge || slices.Contains(v.Decision.Set, name)
+		view.Share = share(name, v)
 		view.Why = why(&view, v)
 		out = append(out, view)
 	}
@@ -143,6 +144,23 @@ func (c *Control) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView
 		add(e.Edge)
 	}
 	return out
+}
+
+// share is the part of the clients that a weighted rule gives an edge: its weight among those that share.
+func share(edge string, v *engine.View) float64 {
+	own, all := 0, 0
+	for _, name := range v.Decision.Set {
+		if e := v.Service.Edge(name); e != nil {
+			all += e.Weight
+			if name == edge {
+				own = e.Weight
+			}
+		}
+	}
+	if own == 0 {
+		return 0
+	}
+	return float64(own) / float64(all)
 }
 
 func (c *Control) edgeView(now steering.Instant, e *steering.EdgeStatus) api.EdgeView {

@@ -18,10 +18,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"steerpoint/lab"
+	"steerpoint/lab/internal/wallclock"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"on": on, "node": node, "ask": ask, "get": get, "labowner": labOwner})
+	testscript.Main(m, map[string]func(){
+		"on": on, "node": node, "ask": ask, "get": get, "labowner": labOwner, "inthewrongtime": inTheWrongTime,
+	})
 }
 
 // TestStories runs the stories of testdata: real steer processes on hosts of their own, with a wide-area network
@@ -43,8 +46,11 @@ func TestMain(m *testing.M) {
 //	never WAIT RE COMMAND...        run COMMAND over and over for WAIT: its output must never match RE
 //	expand FILE...                  put the values of $NAME into files
 //	counts A B [C D ...]            print the packet counts from A to B, and from C to D, added up
+//	clock HOST DURATION             programs started on HOST from then on take the wall clock for that much more than it is;
+//	                                said again, it steps for those that run
+//	clock HOST HH:MM:SS             the same, so that it is that time now, in UTC
 //
-// The condition [long] is STEER_LONG=1.
+// The condition [long] is STEER_LONG=1; [clocks] says that this machine can give a program a wall clock of its own.
 //
 //	go test ./lab -run 'TestStories/NAME$' -v
 func TestStories(t *testing.T) {
@@ -61,15 +67,18 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "long" {
+			switch name {
+			case "long":
 				return os.Getenv("STEER_LONG") == "1", nil
+			case "clocks":
+				return wallclock.Supported() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		RequireUniqueNames: true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"hosts": hosts, "link": link, "cut": cut, "heal": heal, "site": setSite, "counts": counts,
-			"eventually": eventually, "never": never, "expand": expand,
+			"eventually": eventually, "never": never, "expand": expand, "clock": setClock,
 		},
 	})
 }
@@ -170,7 +179,43 @@ func on() {
 	}
 	folder := filepath.Join(os.Getenv("WORK"), host)
 	env := append(os.Environ(), "STEER_DATA="+folder, "HOME="+folder)
+	if _, err := os.Stat(clockFile(os.Getenv("WORK"), host)); err == nil {
+		argv = append([]string{"inthewrongtime", clockFile(os.Getenv("WORK"), host)}, argv...)
+	}
 	fmt.Fprintln(os.Stderr, "on:", lab.Enter(space, argv, env))
+	os.Exit(2)
+}
+
+// clockFile says by how much the wall clock of a host is wrong, if it is.
+func clockFile(work, host string) string { return filepath.Join(work, host+".clock") }
+
+func setClock(ts *testscript.TestScript, neg bool, args []string) {
+	positive(ts, neg, "clock")
+	if len(args) != 2 {
+		ts.Fatalf("usage: clock HOST DURATION|HH:MM:SS")
+	}
+	_, err := theLab(ts).Namespace(args[0]) // is there such a host?
+	ts.Check(err)
+	ahead, err := time.ParseDuration(args[1])
+	if at, notTime := time.Parse(time.TimeOnly, args[1]); notTime == nil {
+		now := time.Now().UTC()
+		ahead, err = at.Sub(time.Date(at.Year(), at.Month(), at.Day(), now.Hour(), now.Minute(), now.Second(), 0, time.UTC)), nil
+	}
+	ts.Check(err)
+	ts.Check(wallclock.Set(clockFile(ts.Getenv("WORK"), args[0]), ahead))
+}
+
+// inTheWrongTime is the program `inthewrongtime FILE COMMAND...`: COMMAND, with the wall clock that FILE says.
+func inTheWrongTime() {
+	path, err := exec.LookPath(os.Args[2])
+	if err == nil {
+		var code int
+		code, err = wallclock.Run(append([]string{path}, os.Args[3:]...), os.Environ(), os.Args[1])
+		if err == nil {
+			os.Exit(code)
+		}
+	}
+	fmt.Fprintln(os.Stderr, "inthewrongtime:", err)
 	os.Exit(2)
 }
 

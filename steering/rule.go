@@ -329,6 +329,7 @@ func (r *Rule) Decision() Decision {
 	d := Decision{
 		Edge: r.current, List: r.list, Cause: r.cause, Since: r.since, Seq: r.seq, Degraded: r.degraded, AllDead: r.allDead,
 		Forced: r.force.on, Frozen: r.freeze.on, Held: r.held, LockEnd: r.lockEnd(), Next: r.next, Soonest: r.soonest,
+		ScheduleNext: r.scheduleNext,
 	}
 	if r.mode == ModeWeighted {
 		d.Set = r.set

@@ -182,6 +182,8 @@ type Decision struct {
 	// Soonest bounds the TTL: the earliest instant an open failure run, lock, cool-down or dwell could change the
 	// answer; 0: none is open.
 	Soonest Instant
+	// ScheduleNext is when a window of the schedule next opens or closes; 0: the rule has none, or no wall clock yet.
+	ScheduleNext Instant
 }
 
 // AddressStatus is one address of an edge in an EdgeStatus.

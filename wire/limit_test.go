@@ -1,15 +1,18 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,6 +261,56 @@ func TestStrangersOfOneAddress(t *testing.T) {
 	if err := r.node(t, "n4", RoleDNS).Report(t.Context(), report.NodeStatus{}); err != nil {
 		t.Errorf("a node beside a stranger: %v", err)
 	}
+}
+
+// What strangers are refused is counted, and logged a few times: they could fill a disk. What a node is refused is
+// logged every time, since nobody else can make it so.
+//
+// Covers: A7, issue3 limits
+func TestRefusalsOfStrangersInTheLog(t *testing.T) {
+	var log logged
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRigOn(t, listener, slog.New(slog.NewTextHandler(&log, nil)), func(c *HubConfig) { c.JoinsPerMinute = 3 })
+	stranger, began := r.client(t, nil), time.Now()
+	for range 20 {
+		wantCode(t, stranger.Report(t.Context(), report.NodeStatus{}), pki.CertMissing)
+	}
+	most := 3 + 3*int(time.Since(began)/time.Minute+1)
+	if n := log.count("a call is refused"); n < 3 || n > most {
+		t.Errorf("20 refusals of a stranger are %d lines of the log", n)
+	}
+	if n := r.metric(t, "steer_wire_refused_calls_total"); n != 20 {
+		t.Errorf("%v are counted", n)
+	}
+	r.control.revoke("n1")
+	node := r.node(t, "n1", RoleDNS)
+	for range 20 {
+		wantCode(t, node.Report(t.Context(), report.NodeStatus{}), pki.NodeRevoked)
+	}
+	if n := log.count("node=n1"); n != 20 {
+		t.Errorf("20 refusals of a node are %d lines of the log", n)
+	}
+}
+
+// logged is a log that is counted.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
 }
 
 // Whoever connects and does not speak TLS is let go.

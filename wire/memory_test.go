@@ -86,7 +86,7 @@ func (n *memoryNet) client(t *testing.T, r *rig, name string) *Client {
 func TestQuietStreamStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemoryNet()
-		r := newRigOn(t, n, nil)
+		r := newRigOn(t, n, quiet(), nil)
 		f := followDNS(t, n.client(t, r, "ns1"), 0)
 		time.Sleep(6 * time.Hour)
 		synctest.Wait()
@@ -111,7 +111,7 @@ func TestQuietStreamStays(t *testing.T) {
 func TestCutWithoutAWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemoryNet()
-		r := newRigOn(t, n, nil)
+		r := newRigOn(t, n, quiet(), nil)
 		f := followDNS(t, n.client(t, r, "ns1"), 0)
 		time.Sleep(12 * time.Second) // the last keep-alive comes at 10 s
 		synctest.Wait()
@@ -136,7 +136,7 @@ func TestCutWithoutAWord(t *testing.T) {
 func TestSlowTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newMemoryNet()
-		r := newRigOn(t, n, nil)
+		r := newRigOn(t, n, quiet(), nil)
 		r.hub.PublishDNS(dnsMap(1, 1))
 		taken := make(chan uint64, 10)
 		f := startFollowing(t, func(ctx context.Context, take func(Update) error) error {

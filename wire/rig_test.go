@@ -191,10 +191,10 @@ func newRig(t testing.TB, change func(*HubConfig)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRigOn(t, listener, change)
+	return newRigOn(t, listener, quiet(), change)
 }
 
-func newRigOn(t testing.TB, listener net.Listener, change func(*HubConfig)) *rig {
+func newRigOn(t testing.TB, listener net.Listener, log *slog.Logger, change func(*HubConfig)) *rig {
 	t.Helper()
 	a := newAuthority(t)
 	cfg := HubConfig{
@@ -205,7 +205,7 @@ func newRigOn(t testing.TB, listener net.Listener, change func(*HubConfig)) *rig
 		change(&cfg)
 	}
 	r := &rig{control: newFakeControl(a), authority: a, registry: prometheus.NewRegistry()}
-	hub, err := newHub(cfg, listener, r.control, r.control, r.control, r.registry, quiet())
+	hub, err := newHub(cfg, listener, r.control, r.control, r.control, r.registry, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,24 +30,14 @@ func query(args []string) error {
 	if !ok {
 		return fmt.Errorf("no such type: %s", args[1])
 	}
-	m := new(dns.Msg)
-	m.SetQuestion(dns.Fqdn(args[0]), qtype)
-	m.RecursionDesired = false
-	m.SetEdns0(1232, false)
+	var subnet netip.Prefix
 	if len(args) == 3 {
-		p, err := netip.ParsePrefix(args[2])
-		if err != nil {
+		var err error
+		if subnet, err = netip.ParsePrefix(args[2]); err != nil {
 			return err
 		}
-		family := uint16(1)
-		if p.Addr().Is6() {
-			family = 2
-		}
-		o := m.IsEdns0()
-		o.Option = append(o.Option, &dns.EDNS0_SUBNET{
-			Code: dns.EDNS0SUBNET, Family: family, SourceNetmask: uint8(p.Bits()), Address: net.IP(p.Masked().Addr().AsSlice()),
-		})
 	}
+	m := question(args[0], qtype, subnet)
 	c := dns.Client{Timeout: 10 * time.Second} // of a machine that does ten things, not of the server
 	in, _, err := c.Exchange(m, os.Getenv("DNS"))
 	if err != nil {
@@ -55,6 +45,26 @@ func query(args []string) error {
 	}
 	printAnswer(in)
 	return nil
+}
+
+// question is a query as a resolver sends it; a subnet that is not valid is left out.
+func question(name string, qtype uint16, subnet netip.Prefix) *dns.Msg {
+	m := new(dns.Msg)
+	m.SetQuestion(dns.Fqdn(name), qtype)
+	m.RecursionDesired = false
+	m.SetEdns0(1232, false)
+	if !subnet.IsValid() {
+		return m
+	}
+	family := uint16(1)
+	if subnet.Addr().Is6() {
+		family = 2
+	}
+	o := m.IsEdns0()
+	o.Option = append(o.Option, &dns.EDNS0_SUBNET{
+		Code: dns.EDNS0SUBNET, Family: family, SourceNetmask: uint8(subnet.Bits()), Address: net.IP(subnet.Masked().Addr().AsSlice()),
+	})
+	return m
 }
 
 // printAnswer prints an answer with its records in order, so that two answers compare as text.

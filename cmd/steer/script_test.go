@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"steer": main, "ask": ask, "site": site, "points": points})
+	testscript.Main(m, map[string]func(){"steer": main, "ask": ask, "site": site, "points": points, "shares": shares})
 }
 
 // TestScripts runs the sessions of testdata/script with the real program. Each has a data folder of its own. Besides
@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 //	apiport NAME                 sets a variable to the port of the API that $API names
 //	fromfile NAME FILE           sets a variable to the content of a file, without the blanks around it
 //	points RULE                  (a program) the probe points of a rule of the service shop, by name
+//	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

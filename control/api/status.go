@@ -118,37 +118,41 @@ type RuleStatus struct {
 	// LockedUntil, Next: absent when nothing is open.
 	LockedUntil *time.Time `json:"lockedUntil,omitempty"`
 	Next        *time.Time `json:"next,omitempty"` // earliest possible change without a new observation
-	Forced      bool       `json:"forced"`
-	ForcedUntil *time.Time `json:"forcedUntil,omitempty"`
-	Frozen      bool       `json:"frozen"`
-	FrozenUntil *time.Time `json:"frozenUntil,omitempty"`
-	Held        string     `json:"held,omitempty"` // what would have moved if it were not frozen
-	TTLSeconds  float64    `json:"ttlSeconds"`
-	Points      []string   `json:"points"`
-	Pending     bool       `json:"pending,omitempty"` // the newest decision waits for the store
-	Edges       []EdgeView `json:"edges"`
-	Warning     string     `json:"warning,omitempty"`
+	// ScheduleNext is when a window of the schedule next opens or closes; absent without a schedule.
+	ScheduleNext *time.Time `json:"scheduleNext,omitempty"`
+	Forced       bool       `json:"forced"`
+	ForcedUntil  *time.Time `json:"forcedUntil,omitempty"`
+	Frozen       bool       `json:"frozen"`
+	FrozenUntil  *time.Time `json:"frozenUntil,omitempty"`
+	Held         string     `json:"held,omitempty"` // what would have moved if it were not frozen
+	TTLSeconds   float64    `json:"ttlSeconds"`
+	Points       []string   `json:"points"`
+	Pending      bool       `json:"pending,omitempty"` // the newest decision waits for the store
+	Edges        []EdgeView `json:"edges"`
+	Warning      string     `json:"warning,omitempty"`
 }
 
 // EdgeView is one edge of a rule: the verdict, what it rests on, and why it is or is not answered.
 type EdgeView struct {
-	Edge         string        `json:"edge"`
-	Current      bool          `json:"current"`
-	Enabled      bool          `json:"enabled"`
-	Drained      bool          `json:"drained,omitempty"`
-	DrainedUntil *time.Time    `json:"drainedUntil,omitempty"`
-	Verdict      string        `json:"verdict" enum:"up,down,unknown"`
-	Held         bool          `json:"held"` // too few points: the verdict stays as it was
-	Since        *time.Time    `json:"since,omitempty"`
-	UpSince      *time.Time    `json:"upSince,omitempty"`
-	Confirmed    bool          `json:"confirmed"`
-	Damped       bool          `json:"damped"`
-	Penalty      float64       `json:"penalty"`
-	ScoreMs      float64       `json:"scoreMs"` // 0: no score
-	Availability float64       `json:"availability"`
-	Observations int           `json:"observations"` // in the last 10 minutes
-	Why          string        `json:"why"`          // one sentence: answered, or why not
-	Addresses    []AddressView `json:"addresses"`
+	Edge         string     `json:"edge"`
+	Current      bool       `json:"current"`
+	Enabled      bool       `json:"enabled"`
+	Drained      bool       `json:"drained,omitempty"`
+	DrainedUntil *time.Time `json:"drainedUntil,omitempty"`
+	Verdict      string     `json:"verdict" enum:"up,down,unknown"`
+	Held         bool       `json:"held"` // too few points: the verdict stays as it was
+	Since        *time.Time `json:"since,omitempty"`
+	UpSince      *time.Time `json:"upSince,omitempty"`
+	Confirmed    bool       `json:"confirmed"`
+	Damped       bool       `json:"damped"`
+	Penalty      float64    `json:"penalty"`
+	ScoreMs      float64    `json:"scoreMs"` // 0: no score
+	Availability float64    `json:"availability"`
+	Observations int        `json:"observations"` // in the last 10 minutes
+	// Share is the part of the clients that a weighted rule gives this edge now, from 0 to 1.
+	Share     float64       `json:"share,omitempty"`
+	Why       string        `json:"why"` // one sentence: answered, or why not
+	Addresses []AddressView `json:"addresses"`
 }
 
 // AddressView is one address of an edge.

@@ -106,11 +106,24 @@ func serviceHead(w io.Writer, p text.Painter, sv api.ServiceStatus) {
 	fmt.Fprintf(w, "%s  %s  %s\n", sv.Name, dash(sv.CNAME), p.Paint(text.Faint, strings.Join(sv.Domains, " ")))
 }
 
+// shares is the edges that share a weighted rule's clients, each with its part.
+func shares(r api.RuleStatus) string {
+	parts := slices.Clone(r.Set)
+	for i, name := range parts {
+		for _, e := range r.Edges {
+			if e.Edge == name && e.Share > 0 {
+				parts[i] = fmt.Sprintf("%s %.0f%%", name, 100*e.Share)
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // answers is what a rule answers: the edge, or the set of a weighted rule.
 func answers(r api.RuleStatus) text.Cell {
 	c := text.Cell{Text: dash(r.Edge)}
 	if len(r.Set) > 0 {
-		c.Text = strings.Join(r.Set, ",")
+		c.Text = shares(r)
 	}
 	switch r.WhenAllDown {
 	case "empty":
@@ -171,6 +184,9 @@ func state(now time.Time, r api.RuleStatus) text.Cell {
 	}
 	if r.Locked && r.LockedUntil != nil {
 		add(text.Faint, "locked for "+text.Span(r.LockedUntil.Sub(now).Round(time.Second)))
+	}
+	if r.ScheduleNext != nil {
+		add(text.Faint, "schedule changes in "+text.Span(r.ScheduleNext.Sub(now).Round(time.Second)))
 	}
 	if r.Pending {
 		add(text.Warn, "waits for the store")
