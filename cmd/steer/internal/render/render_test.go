@@ -43,7 +43,10 @@ func sample(now time.Time) api.Status {
 					Rule: "default", Scope: "*", Probed: true, Mode: "failover", Edge: "west", Cause: "down", Since: now.Add(-12 * time.Second),
 					Locked: true, LockedUntil: &lock, Edges: []api.EdgeView{east, west, off},
 				},
-				{Rule: "office", Scope: "cidr=198.51.100.0/24", Probed: true, Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "would move to west, cause down"},
+				{
+					Rule: "office", Scope: "cidr=198.51.100.0/24", Probed: true, Mode: "weighted", Set: []string{"west", "east"}, Since: now, AllDown: true, Frozen: true, Held: "would move to west, cause down",
+					Edges: []api.EdgeView{{Edge: "west", Enabled: true, Verdict: "down", Share: 0.625}, {Edge: "east", Enabled: true, Verdict: "down", Share: 0.375}}, ScheduleNext: &lock,
+				},
 			},
 		}},
 	}
@@ -75,9 +78,9 @@ drained point sick: its votes do not count
   sick   -, drained  -       0      never
 
 shop  shop.gslb.example.net  shop.example.com
-  RULE     SCOPE                 MODE      ANSWERS    SINCE    CAUSE  EDGES                          STATE
-  default  *                     failover  west       12s ago  down   east down, west up, south off  locked for 4s
-  office   cidr=198.51.100.0/24  weighted  west,east  now      -                                     every edge is down; frozen, would move to west, cause down
+  RULE     SCOPE                 MODE      ANSWERS             SINCE    CAUSE  EDGES                          STATE
+  default  *                     failover  west                12s ago  down   east down, west up, south off  locked for 4s
+  office   cidr=198.51.100.0/24  weighted  west 62%, east 38%  now      -      west down, east down           every edge is down; frozen, would move to west, cause down; schedule changes in 4s
 `)
 	b.Reset()
 	Status(&b, text.Painter{}, api.Status{Now: now})
