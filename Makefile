@@ -20,7 +20,7 @@ TESTSUM := bin/testsum
 STORE   := go.etcd.io/etcd/server
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
-FUZZ_SHORT := 6s
+FUZZ_SHORT := 4s
 FUZZ_LONG  := 10s
 
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
@@ -133,7 +133,7 @@ long-lab: $(TESTSUM) ## the same with the long ones: five minutes behind links t
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/5-lab.json -only $(LAB) -- $(FLAGS) -run '^TestStories$$' -timeout 15m
 
 .PHONY: inputs-survive-short-fuzz
-inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for six seconds
+inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for four seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 
@@ -172,7 +172,7 @@ ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/3-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 20m
 
 .PHONY: inputs-survive-long-fuzz
-inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for twenty seconds
+inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for ten seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/long/2-fuzz.json -time $(FUZZ_LONG)
 
