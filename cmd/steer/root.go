@@ -55,6 +55,7 @@ Exit codes: 0 done; 1 the thing asked about is not so; 2 bad usage or bad input;
 	)
 	a.addCommands(root)
 	root.SetHelpCommand(a.helpCommand(root))
+	a.complete(root)
 	return root
 }
 
@@ -70,5 +71,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	add(groupSee, a.statusCommand(), a.explainCommand(), a.switchesCommand(), a.watchCommand(), a.probeCommand())
 	add(groupAct, a.forceCommand(), a.unforceCommand(), a.freezeCommand(), a.unfreezeCommand(), a.drainCommand(), a.undrainCommand())
 	add(groupOffline, a.replayCommand(), a.geoCommand(), a.schemaCommand())
+	add(groupOffline, a.importCommand())
 	root.AddCommand(a.demoCommand(), a.versionCommand(), a.manCommand(root))
+	root.AddCommand(a.completionCommand(root))
 }
