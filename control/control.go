@@ -55,8 +55,10 @@ type Config struct {
 	StoreQuota int64
 	// Rate is how many API requests a second one address may make, over a burst of twice that; 0: 500.
 	Rate float64
-	// Retention is how long the switch log and the audit trail are kept; 0: 90 days.
+	// Retention is how long the switch log and the audit trail are kept, and how far back resources can be taken; 0: 90 days.
 	Retention time.Duration
+	// HistoryBytes is the most bytes history.db may take; 0: 1 GiB. The oldest history goes before its time to keep it.
+	HistoryBytes int64
 	// SaveEvery is the time between two snapshots of what the core has learnt; 0: 10 s.
 	SaveEvery time.Duration
 	// Cluster is the name of the cluster in certificates, fixed with the first start; "": steer.
@@ -149,6 +151,7 @@ type Control struct {
 	answers  answers
 	saver    saver
 	switches rateOfSwitches
+	history  history
 
 	resources resources // owned by the loop: what is stored, as far as it was read
 	writing   sync.Mutex
@@ -251,7 +254,11 @@ func (c *Control) open(ctx context.Context) error {
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
-	return c.restore(ctx)
+	if err := c.restore(ctx); err != nil {
+		return err
+	}
+	c.openHistory(ctx)
+	return nil
 }
 
 func (c *Control) authorityDir() string { return filepath.Join(c.cfg.Data, "ca") }
@@ -290,6 +297,11 @@ func (c *Control) Close() error {
 			errs = append(errs, fmt.Errorf("API listener: %w", err))
 		}
 	}
+	if c.history.file != nil {
+		if err := c.history.file.Close(); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if c.store != nil {
 		if err := c.store.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("store: %w", err))
@@ -312,6 +324,7 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("publication", c.publish)
 	g.Go("resources", c.follow)
 	g.Go("housekeeping", c.housekeep)
+	g.Go("history", c.keepHistory)
 	g.Go("API", c.serve)
 	err := g.Wait()
 	c.stopped()

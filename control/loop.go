@@ -268,16 +268,10 @@ func (c *Control) housekeep(ctx context.Context) error {
 			}
 			c.alarms.set(api.AlarmDisk, "", err != nil && ctx.Err() == nil, fmt.Sprintf("what the core learns is not saved: %v; a restart would go on from the last decisions", err))
 		case <-prune.C:
-			if err := c.store.Prune(ctx, c.clock.Moment().Wall.Add(-c.cfg.Retention), keepSwitches); err != nil {
-				c.log.Warn("logs not pruned", "error", err)
-			}
 			c.pruneEnrolled(ctx)
 		}
 	}
 }
-
-// keepSwitches bounds the switch log: at some 2 KiB an entry it is a tenth of the store's quota.
-const keepSwitches = 100_000
 
 func (c *Control) everySecond(ctx context.Context) {
 	if c.softDirty.Swap(false) {

@@ -88,6 +88,10 @@ func asProblem(err error) *api.Problem {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrTooLarge) {
 		return storeProblem(err)
 	}
+	if errors.Is(err, errHistory) {
+		return problem(http.StatusServiceUnavailable, api.CodeNoHistory, "History is not available",
+			err.Error()+". Answers and switching go on; `steer status` says what to do")
+	}
 	if errors.Is(err, errStopping) {
 		return problem(http.StatusServiceUnavailable, api.CodeNotReady, "Stopping", "this server is stopping")
 	}

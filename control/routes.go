@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -24,6 +23,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.stateRoutes(a)
 	c.overrideRoutes(a)
 	c.nodeRoutes(a)
+	c.historyRoutes(a)
 	c.watchRoute(ctx, a)
 	registry := a.OpenAPI().Components.Schemas
 	if model := registry.Map()["ErrorModel"]; model != nil {
@@ -334,22 +334,11 @@ func (c *Control) stateRoutes(a huma.API) {
 }
 
 func (c *Control) switchLog(ctx context.Context, in *switchesInput) (*body[api.SwitchPage], error) {
-	var since time.Time
-	if in.Since != "" {
-		if d, err := time.ParseDuration(in.Since); err == nil && d > 0 {
-			since = c.clock.Moment().Wall.Add(-d)
-		} else if since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
-			return nil, badRequest("query.since", "%q is neither a time (RFC 3339) nor a duration such as 24h", in.Since)
-		}
+	since, err := c.parseSince(in.Since)
+	if err != nil {
+		return nil, err
 	}
-	keep := func(raw json.RawMessage) bool {
-		if in.Service == "" {
-			return true
-		}
-		var s struct{ Service string }
-		return json.Unmarshal(raw, &s) == nil && s.Service == in.Service
-	}
-	page, next, err := c.store.SwitchPage(ctx, in.Cursor, since, in.Limit, keep)
+	page, next, err := c.switchPage(ctx, since, in)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ const (
 	CodeStoreUnavailable   = "STORE_UNAVAILABLE"   // 503: the store does not take writes; answers go on
 	CodeStoreFull          = "STORE_FULL"          // 507: the store's quota is reached
 	CodeNotReady           = "NOT_READY"           // 503: still starting
+	CodeNoHistory          = "HISTORY_UNAVAILABLE" // 503: history cannot be read now; everything else goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
 	CodeWatchGap           = "WATCH_GAP"           // event: the ring no longer holds what Last-Event-ID asks for
 )

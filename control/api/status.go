@@ -67,6 +67,9 @@ const (
 	AlarmNodeClock  = "ALARM_NODE_CLOCK"
 	AlarmCertEnding = "ALARM_CERT_EXPIRING"
 	AlarmAuthority  = "ALARM_AUTHORITY_CHANGED"
+
+	AlarmHistory     = "ALARM_HISTORY_NOT_KEPT"
+	AlarmHistoryLost = "ALARM_HISTORY_LOST"
 )
 
 // PointStatus is one probe point.

@@ -92,6 +92,10 @@ var layers = []layer{
 		why: "what programs and the command line speak with control: plain values that pull in nothing else",
 	},
 	{
+		path: "control/internal/archive", ours: []string{"internal/atomicfile"}, deps: []string{"modernc.org/sqlite"},
+		why: "history is rows in a file: it knows neither the store they come from nor what they mean",
+	},
+	{
 		path: "control/...", ours: []string{"steering/...", "geo/...", "spec/...", "report", "snapshot", "internal/..."},
 		deps: []string{"github.com/danielgtaylor/huma/v2", prometheus, "go.etcd.io/etcd", "go.uber.org/zap", "google.golang.org/grpc", xnet, xsync, xsys},
 		why:  "control alone knows the store; it is handed publishers and probers as small interfaces",

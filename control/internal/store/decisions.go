@@ -151,7 +151,7 @@ func (s *Store) SwitchPage(ctx context.Context, before string, since time.Time, 
 				continue
 			}
 			if len(page) == limit {
-				return page, page[limit-1].ID, s.addLater(ctx, page)
+				return page, page[limit-1].ID, s.AddLater(ctx, page)
 			}
 			page = append(page, SwitchRecord{ID: strings.TrimPrefix(end, switchPrefix), Entry: kv.Value})
 		}
@@ -159,11 +159,11 @@ func (s *Store) SwitchPage(ctx context.Context, before string, since time.Time, 
 			break
 		}
 	}
-	return page, "", s.addLater(ctx, page)
+	return page, "", s.AddLater(ctx, page)
 }
 
-// addLater reads the later records of a page, which is in descending order of ID.
-func (s *Store) addLater(ctx context.Context, page []SwitchRecord) error {
+// AddLater fills in the later records of a page that are in the store; the page is in descending order of ID.
+func (s *Store) AddLater(ctx context.Context, page []SwitchRecord) error {
 	if len(page) == 0 {
 		return nil
 	}
@@ -180,36 +180,15 @@ func (s *Store) addLater(ctx context.Context, page []SwitchRecord) error {
 			byID[strings.TrimPrefix(string(kv.Key), prefix)] = kv.Value
 		}
 		for i := range page {
-			if prefix == publishPrefix {
-				page[i].Publication = byID[page[i].ID]
-			} else {
-				page[i].Undone = byID[page[i].ID]
+			later, ok := byID[page[i].ID]
+			switch {
+			case !ok: // of a page of the archive the record may be there
+			case prefix == publishPrefix:
+				page[i].Publication = later
+			default:
+				page[i].Undone = later
 			}
 		}
-	}
-	return nil
-}
-
-// Prune deletes log entries older than before, and of the switch log all but the newest keep.
-func (s *Store) Prune(ctx context.Context, before time.Time, keep int64) error {
-	cut := formatID(max(before.UnixNano(), 0))
-	res, err := run(ctx, s, "prune logs", func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, switchPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(keep),
-			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
-	})
-	if err != nil {
-		return err
-	}
-	if n := len(res.Kvs); res.More && n > 0 {
-		cut = max(cut, strings.TrimPrefix(string(res.Kvs[n-1].Key), switchPrefix))
-	}
-	var ops []clientv3.Op
-	for _, prefix := range []string{switchPrefix, publishPrefix, undonePrefix} {
-		ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithRange(prefix+cut)))
-	}
-	ops = append(ops, clientv3.OpDelete(auditPrefix, clientv3.WithRange(auditPrefix+formatID(max(before.UnixNano(), 0)))))
-	if _, err := s.commit(ctx, "prune logs", nil, ops); err != nil {
-		return fmt.Errorf("older than %s: %w", cut, err)
 	}
 	return nil
 }

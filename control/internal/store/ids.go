@@ -27,9 +27,9 @@ func (s *idSource) next(wall time.Time) string {
 
 // atLeast makes every later ID greater than id.
 func (s *idSource) atLeast(id string) error {
-	n, err := strconv.ParseInt(id, 16, 64)
+	n, err := parseID(id)
 	if err != nil {
-		return fmt.Errorf("entry id %q: %w", id, err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,6 +38,14 @@ func (s *idSource) atLeast(id string) error {
 }
 
 func formatID(n int64) string { return fmt.Sprintf("%016x", n) }
+
+func parseID(id string) (int64, error) {
+	n, err := strconv.ParseInt(id, 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("entry id %q: %w", id, err)
+	}
+	return n, nil
+}
 
 // NextID gives the ID of a new log entry made at the given wall time.
 func (s *Store) NextID(wall time.Time) string { return s.ids.next(wall) }

@@ -184,8 +184,9 @@ func (s *Store) config(dir string) *embed.Config {
 }
 
 // Relieve lets a store write again that was full, by dropping its history and, where that is not enough, the older half
-// of the audit trail, as often as it takes: a store that takes no writes keeps every switch from being answered, and
-// nothing an operator could delete would be taken either. A store that is not full is left as it is.
+// of the audit trail and then of the switch log, as often as it takes, archived or not: a store that takes no writes
+// keeps every switch from being answered, and nothing an operator could delete would be taken either. A store that is
+// not full is left as it is.
 func (s *Store) Relieve(ctx context.Context) error {
 	_, err := run(ctx, s, "relieve a full store", func(ctx context.Context) (struct{}, error) {
 		alarms, err := s.client.AlarmList(ctx)
@@ -195,13 +196,18 @@ func (s *Store) Relieve(ctx context.Context) error {
 		size, err := s.shrink(ctx)
 		for err == nil && size > s.quota*9/10 {
 			var dropped int
-			if dropped, err = s.dropOldAudit(ctx); err != nil {
+			what := "audit trail"
+			if dropped, err = s.dropOldHalf(ctx, auditPrefix); err == nil && dropped == 0 {
+				what = "switch log"
+				dropped, err = s.dropOldHalf(ctx, switchPrefix)
+			}
+			if err != nil {
 				break
 			}
 			if dropped == 0 {
 				return struct{}{}, fmt.Errorf("%d of %d bytes are in use after compaction", size, s.quota)
 			}
-			s.log.Warn("store full: the older half of the audit trail is dropped", "lines", dropped)
+			s.log.Warn("store full: the older half of a log is dropped from it", "log", what, "entries", dropped)
 			size, err = s.shrink(ctx)
 		}
 		if err != nil {
@@ -228,15 +234,15 @@ func (s *Store) shrink(ctx context.Context) (int64, error) {
 	return s.etcd.Server.Backend().Size(), nil
 }
 
-// dropOldAudit deletes the older half of the audit trail and says how many lines that were. A deletion is taken by a
-// full store too.
-func (s *Store) dropOldAudit(ctx context.Context) (int, error) {
-	res, err := s.client.Get(ctx, auditPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+// dropOldHalf deletes the older half of a log and says how many entries that were. A deletion is taken by a full store
+// too.
+func (s *Store) dropOldHalf(ctx context.Context, prefix string) (int, error) {
+	res, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil || len(res.Kvs) == 0 {
 		return 0, err
 	}
 	n := (len(res.Kvs) + 1) / 2
-	_, err = s.client.Delete(ctx, auditPrefix, clientv3.WithRange(string(res.Kvs[n-1].Key)+"\x00"))
+	_, err = s.client.Delete(ctx, prefix, clientv3.WithRange(string(res.Kvs[n-1].Key)+"\x00"))
 	return n, err
 }
 

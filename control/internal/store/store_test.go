@@ -224,18 +224,6 @@ func TestSwitchPages(t *testing.T) {
 	if page, _, err := s.SwitchPage(ctx, "", time.Unix(1020, 0), 100, all); err != nil || len(page) != 5 {
 		t.Errorf("since: %d entries, %v; want 5", len(page), err)
 	}
-	if err := s.Prune(ctx, time.Unix(1010, 0), 1000); err != nil {
-		t.Fatal(err)
-	}
-	if page, _, err := s.SwitchPage(ctx, "", time.Time{}, 100, all); err != nil || len(page) != 15 {
-		t.Errorf("pruned by age: %d entries, %v; want 15", len(page), err)
-	}
-	if err := s.Prune(ctx, time.Unix(0, 0), 4); err != nil {
-		t.Fatal(err)
-	}
-	if page, _, err := s.SwitchPage(ctx, "", time.Time{}, 100, all); err != nil || len(page) != 4 {
-		t.Errorf("pruned by count: %d entries, %v; want 4", len(page), err)
-	}
 }
 
 // TestDamagedStoreIsNamed proves that missing and torn files give an error naming the file, and change nothing.
@@ -357,7 +345,8 @@ func TestAuditGivesWay(t *testing.T) {
 		t.Errorf("after relief: %v", err)
 	}
 	trail, err := s.AuditTrail(t.Context(), 1)
-	if err != nil || len(trail) != 1 || trail[0].Name != strconv.Itoa(last-2) {
+	// The write that reaches the quota is refused by etcd before it is done, or reported as refused after: both happen.
+	if err != nil || len(trail) != 1 || trail[0].Name != strconv.Itoa(last-2) && trail[0].Name != strconv.Itoa(last-1) {
 		t.Errorf("the newest line is gone: %d lines, %v", len(trail), err)
 	}
 	if v, err = s.Resources(t.Context()); err != nil || len(v.Resources) != 1 {
