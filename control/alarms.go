@@ -213,3 +213,8 @@ func (p *pointsSeen) of(point string) pointSeen {
 	defer p.mu.Unlock()
 	return p.by[point]
 }
+
+// GeoFile raises the alarm of a geo data file that is not in use, message says why, or takes it away: message is empty.
+func (c *Control) GeoFile(path, message string) {
+	c.alarms.set(api.AlarmGeoFile, path, message != "", message)
+}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -185,3 +187,80 @@ func TestCompileDoesNotAllocatePerRange(t *testing.T) {
 		t.Errorf("%v allocations for 40,000 ranges, %v for 160,000", small, big)
 	}
 }
+
+// millionCSV is a list of a million IPv4 ranges with 5,000 places.
+func millionCSV() []byte {
+	var b []byte
+	b = append(b, "start,end,country_code,province,city,isp,asn\n"...)
+	for i := range 1_000_000 {
+		first := uint32(uint64(i) << 32 / 1_000_000)
+		last := uint32(uint64(i+1)<<32/1_000_000 - 1)
+		b = ranges.V4(first).Addr().AppendTo(b)
+		b = append(b, ',')
+		b = ranges.V4(last).Addr().AppendTo(b)
+		n := i * 7919 % 5_000
+		b = fmt.Appendf(b, ",CN,Guangdong,city%d,isp%d,%d\n", n, n%50, n%500+1)
+	}
+	return b
+}
+
+// millionDB is the same as an ip2region .db.
+func millionDB() []byte {
+	const texts = 5_000
+	b := make([]byte, 16)
+	at := make([]uint32, texts)
+	for n := range texts {
+		text := fmt.Sprintf("\x01\x00\x00\x00中国|0|广东省|city%d|isp%d", n, n%50)
+		at[n] = uint32(len(b)) | uint32(len(text))<<24
+		b = append(b, text...)
+	}
+	first := uint32(len(b))
+	for i := range 1_000_000 {
+		b = binary.LittleEndian.AppendUint32(b, uint32(uint64(i)<<32/1_000_000))
+		b = binary.LittleEndian.AppendUint32(b, uint32(uint64(i+1)<<32/1_000_000-1))
+		b = binary.LittleEndian.AppendUint32(b, at[i*7919%texts])
+	}
+	copy(b, fields32(first, uint32(len(b)-12), 0, first))
+	return b
+}
+
+// benchmarkRead reads a file of a million ranges and compiles it for forty scopes: what a renewed file costs control. It
+// reports what the source and the merged database hold on to.
+func benchmarkRead(b *testing.B, data []byte) {
+	scopes := forty(b)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var db *geo.DB
+	start := cpuTime(b)
+	for b.Loop() {
+		s, err := geo.Parse("million", data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		db = geo.New(s)
+		mustCompile(b, db, scopes)
+	}
+	b.ReportMetric((cpuTime(b)-start).Seconds()/float64(b.N), "cpu-s/op")
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc), "bytes-held")
+	runtime.KeepAlive(db)
+	runtime.KeepAlive(data)
+}
+
+// cpuTime is what the process has used: on a busy machine wall time says little.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkReadMillionCSV reads CSV.
+func BenchmarkReadMillionCSV(b *testing.B) { benchmarkRead(b, millionCSV()) }
+
+// BenchmarkReadMillionDB reads an ip2region .db.
+func BenchmarkReadMillionDB(b *testing.B) { benchmarkRead(b, millionDB()) }

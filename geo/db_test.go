@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"steerpoint/geo"
 	"steerpoint/steering/scope"
@@ -83,32 +84,32 @@ func TestSourcesInOrder(t *testing.T) {
 		fields               []geo.Field
 	}{
 		{"10.9.9.9", "10.8.0.0/13", "", []geo.Field{
-			{"continent", "AS", "second"},
-			{"country", "CN", "second"},
-			{"province", "GD", "third"},
-			{"city", "x", "third"},
-			{"isp", "a", "first"},
-			{"asn", "9", "third"},
+			{Name: "continent", Value: "AS", Source: "second"},
+			{Name: "country", Value: "CN", Source: "second"},
+			{Name: "province", Value: "GD", Source: "third"},
+			{Name: "city", Value: "x", Source: "third"},
+			{Name: "isp", Value: "a", Source: "first"},
+			{Name: "asn", Value: "9", Source: "third"},
 		}},
 		{"10.1.2.3", "10.1.0.0/16", "", []geo.Field{
-			{"continent", "AS", "first"},
-			{"country", "JP", "first"},
-			{"isp", "a", "first"},
-			{"asn", "9", "third"},
+			{Name: "continent", Value: "AS", Source: "first"},
+			{Name: "country", Value: "JP", Source: "first"},
+			{Name: "isp", Value: "a", Source: "first"},
+			{Name: "asn", Value: "9", Source: "third"},
 		}},
 		{"11.0.0.1", "11.0.0.0/8", "", []geo.Field{
-			{"continent", "AS", "third"},
-			{"country", "CN", "third"},
-			{"province", "GD", "third"},
-			{"city", "x", "third"},
-			{"asn", "9", "third"},
+			{Name: "continent", Value: "AS", Source: "third"},
+			{Name: "country", Value: "CN", Source: "third"},
+			{Name: "province", Value: "GD", Source: "third"},
+			{Name: "city", Value: "x", Source: "third"},
+			{Name: "asn", Value: "9", Source: "third"},
 		}},
-		{"2001:db8::1", "2001:db8::/32", "", []geo.Field{{"asn", "7", "second"}}},
+		{"2001:db8::1", "2001:db8::/32", "", []geo.Field{{Name: "asn", Value: "7", Source: "second"}}},
 		{"2002:a01:203::1", "2002:a01::/32", "10.1.2.3", []geo.Field{
-			{"continent", "AS", "first"},
-			{"country", "JP", "first"},
-			{"isp", "a", "first"},
-			{"asn", "9", "third"},
+			{Name: "continent", Value: "AS", Source: "first"},
+			{Name: "country", Value: "JP", Source: "first"},
+			{Name: "isp", Value: "a", Source: "first"},
+			{Name: "asn", Value: "9", Source: "third"},
 		}},
 		{"192.0.2.1", "128.0.0.0/1", "", []geo.Field{}},
 	} {
@@ -120,7 +121,7 @@ func TestSourcesInOrder(t *testing.T) {
 		if r.Prefix.String() != tc.prefix || inside != tc.inside {
 			t.Errorf("%s: block %s inside %q, want %s inside %q", tc.addr, r.Prefix, inside, tc.prefix, tc.inside)
 		}
-		if diff := cmp.Diff(tc.fields, r.Fields); diff != "" {
+		if diff := cmp.Diff(tc.fields, r.Fields, cmpopts.IgnoreFields(geo.Field{}, "English", "Chinese")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.addr, diff)
 		}
 		if len(tc.fields) > 0 != (r.Source != "") {
@@ -146,9 +147,50 @@ func TestResultJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"addr":"10.0.0.1","place":{"continent":"AS","country":"CN","asn":9},"prefix":"10.0.0.0/8","source":"test.list",` +
-		`"fields":[{"name":"continent","value":"AS","source":"test.list"},{"name":"country","value":"CN","source":"test.list"},` +
+		`"fields":[{"name":"continent","value":"AS","source":"test.list","en":"Asia","zh":"亚洲"},` +
+		`{"name":"country","value":"CN","source":"test.list","en":"China","zh":"中国"},` +
 		`{"name":"asn","value":"9","source":"test.list"}]}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestASNNamesTheISP proves that an AS number names the ISP only where no source does, that the answer says so, and
+// that an operator's list beats both.
+//
+// Covers: issue4 asn as second source, A6
+func TestASNNamesTheISP(t *testing.T) {
+	operator := listSource(t, "10.2.0.0/16 isp=own")
+	named := listSource(t, "10.1.0.0/16, isp=China Mobile", "10.2.0.0/16 isp=电信", "10.3.0.0/16 asn=64496", "10.4.0.0/17 country=CN isp=AS4134")
+	asn := listSource(t, "10.0.0.0/8 asn=4134")
+	db := geo.New(operator, named, asn)
+	for addr, want := range map[string]string{
+		"10.0.0.1": "chinatelecom via AS4134", "10.1.0.1": "chinamobile via ", "10.2.0.1": "own via ", "10.3.0.1": "", "10.4.0.1": "chinatelecom via ",
+	} {
+		got := ""
+		for _, f := range db.Lookup(mustAddr(addr)).Fields {
+			if f.Name == "isp" {
+				got = f.Value + " via " + f.Via
+			}
+		}
+		if got != want {
+			t.Errorf("%s: isp %q, want %q", addr, got, want)
+		}
+	}
+	// The block is as wide as is right: the place of 10.4 differs by its country only below 10.4.128.
+	if r := db.Lookup(mustAddr("10.5.0.1")); r.Prefix.String() != "10.5.0.0/16" {
+		t.Errorf("10.5.0.1 is in %s", r.Prefix)
+	}
+	table := mustCompile(t, db, scopesOf(t, "isp=中国电信"))
+	if v, bits := table.Lookup(mustAddr("10.5.0.1")); v != 0 || bits != 14 {
+		t.Errorf("10.5.0.1 has the value %d in a block of /%d, want 0 in /14", v, bits)
+	}
+	all := db.LookupAll(mustAddr("::ffff:10.2.0.1")).All
+	want := []geo.Opinion{{Source: "test.list", Place: scope.Place{ISP: "own"}}, {Source: "test.list", Place: scope.Place{ISP: "chinatelecom"}}, {Source: "test.list", Place: scope.Place{ASN: 4134}}}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("what the sources say (-want +got):\n%s", diff)
+	}
+	if all := db.LookupAll(netip.Addr{}).All; all != nil {
+		t.Errorf("no address: %v", all)
 	}
 }

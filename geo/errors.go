@@ -10,7 +10,10 @@ const (
 	CodeRead          = "GEO_READ"         // the file cannot be read
 	CodeTooLarge      = "GEO_TOO_LARGE"    // the file is larger than we load
 	CodeEmpty         = "GEO_EMPTY"        // the file has no entry we can use
-	CodeFormat        = "GEO_FORMAT"       // neither an mmdb nor a prefix list
+	CodeFormat        = "GEO_FORMAT"       // none of the formats we read
+	CodeDamaged       = "GEO_DAMAGED"      // an ipdb or ip2region file that is damaged or cut short
+	CodeFields        = "GEO_FIELDS"       // an ipdb, ip2region or CSV file without a field we know
+	CodeCSVLine       = "GEO_CSV_LINE"     // a line of a CSV list that cannot be used
 	CodeMMDB          = "GEO_MMDB_DAMAGED" // an mmdb whose metadata, tree or data is damaged or cut short
 	CodeLayout        = "GEO_MMDB_LAYOUT"  // an mmdb whose records have no field we know
 	CodeListLine      = "GEO_LIST_LINE"    // a line of a prefix list is not understood

@@ -8,31 +8,50 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"steerpoint/geo/internal/csvfile"
+	"steerpoint/geo/internal/ip2region"
+	"steerpoint/geo/internal/ipdb"
 	"steerpoint/geo/internal/mmdb"
+	"steerpoint/geo/internal/ranges"
+	"steerpoint/steering/scope"
 )
 
 // maxFile bounds a file we load, in bytes: four times the largest free city database.
 const maxFile = 1 << 30
 
-// ReadFile loads a source from a file: an mmdb, known by its marker, else a prefix list. The file is read whole and
-// closed, never mapped, so it may be replaced or overwritten at any time; one that changes while it is read fails its
-// checks or is read whole next time. Errors are *Error, or Errors of a list.
+// ReadFile loads a source from a file, whose format is found from its content: mmdb, ipdb, ip2region, CSV of ranges,
+// or a prefix list. The file is read whole and closed, never mapped, so it may be replaced or overwritten at any time;
+// one that changes while it is read fails its checks or is read whole next time. Errors are *Error, or Errors of a list.
 func ReadFile(path string) (*Source, error) {
 	data, err := readWhole(path)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Contains(data, []byte(mmdb.Marker)) {
-		return ParseMMDB(path, data)
-	}
-	if what := otherFormat(data); what != "" {
-		return nil, &Error{Code: CodeFormat, File: path, Msg: what + "; an mmdb or a text list of prefixes is wanted"}
-	}
-	return ParseList(path, data)
+	return Parse(path, data)
 }
 
-// otherFormat names a format that is neither an mmdb nor text, or returns "".
+// Parse loads a source from the content of a file, as ReadFile does. name is for messages. data is not kept.
+func Parse(name string, data []byte) (*Source, error) {
+	switch {
+	case bytes.Contains(data, []byte(mmdb.Marker)):
+		return ParseMMDB(name, data)
+	case ipdb.Is(data):
+		return parseIPDB(name, data)
+	case ip2region.Is(data):
+		return parseIP2Region(name, data)
+	}
+	if what := otherFormat(data); what != "" {
+		return nil, &Error{Code: CodeFormat, File: name, Msg: what + "; an mmdb, ipdb or ip2region file, a CSV of ranges or a text list of prefixes is wanted"}
+	}
+	if csvfile.Is(data) {
+		return parseCSV(name, data)
+	}
+	return ParseList(name, data)
+}
+
+// otherFormat names a format that we do not read, or returns "".
 func otherFormat(data []byte) string {
 	for _, f := range []struct{ magic, what string }{
 		{"\x1f\x8b", "a gzip file; unpack it"},
@@ -46,10 +65,7 @@ func otherFormat(data []byte) string {
 	if bytes.IndexByte(data, 0) < 0 {
 		return ""
 	}
-	if len(data) > 5 && data[4] == '{' {
-		return "an ipdb file, which is not read yet"
-	}
-	return "a binary file without the marker of an mmdb: another format, or an mmdb that is cut short"
+	return "a binary file without the marks of a format we read: another format, or a file that is cut short"
 }
 
 func readWhole(path string) ([]byte, error) {
@@ -87,16 +103,60 @@ func ParseMMDB(name string, data []byte) (*Source, error) {
 		return nil, &Error{Code: CodeLayout, File: name, Msg: "an mmdb we cannot use", Err: err}
 	case err != nil:
 		return nil, &Error{Code: CodeMMDB, File: name, Msg: "the mmdb cannot be used", Err: err}
-	case len(f.Places) == 1:
-		return nil, &Error{Code: CodeEmpty, File: name, Msg: fmt.Sprintf("the mmdb (%s) knows no place", f.Type)}
 	}
-	return &Source{
-		info: Info{
-			Name: name, Kind: KindMMDB, Type: f.Type, Layout: string(f.Layout), Built: f.Built, Strange: f.Strange,
-			Runs4: f.V4.Len(), Runs6: f.V6.Len(), SHA256: digest(data),
-		},
-		places: f.Places, v4: f.V4, v6: f.V6,
-	}, nil
+	info := Info{Name: name, Kind: KindMMDB, Type: f.Type, Layout: string(f.Layout), Built: f.Built, Strange: f.Strange}
+	return sourceOf(info, data, f.Places, f.V4, f.V6)
+}
+
+func parseIPDB(name string, data []byte) (*Source, error) {
+	f, err := ipdb.Read(data)
+	if err != nil {
+		return nil, &Error{Code: codeOf(err, ipdb.ErrLayout), File: name, Msg: "the ipdb cannot be used", Err: err}
+	}
+	info := Info{Name: name, Kind: KindIPDB, Layout: strings.Join(f.Fields, " "), Built: f.Built, Strange: f.Strange}
+	return sourceOf(info, data, f.Set.Places, f.V4, f.V6)
+}
+
+func parseIP2Region(name string, data []byte) (*Source, error) {
+	f, err := ip2region.Read(data)
+	if err != nil {
+		return nil, &Error{Code: codeOf(err, ip2region.ErrLayout), File: name, Msg: "the ip2region file cannot be used", Err: err}
+	}
+	info := Info{Name: name, Kind: KindIP2Region, Type: f.Format, Layout: string(f.Layout), Built: f.Built, Strange: f.Strange}
+	return sourceOf(info, data, f.Set.Places, f.V4, f.V6)
+}
+
+func codeOf(err, layout error) string {
+	if errors.Is(err, layout) {
+		return CodeFields
+	}
+	return CodeDamaged
+}
+
+func parseCSV(name string, data []byte) (*Source, error) {
+	f, err := csvfile.Read(data)
+	var line *csvfile.LineError
+	switch {
+	case errors.As(err, &line):
+		return nil, &Error{Code: CodeCSVLine, File: name, Line: line.Line, Msg: line.Err.Error()}
+	case err != nil:
+		return nil, &Error{Code: CodeFields, File: name, Msg: "the CSV of ranges cannot be used", Err: err}
+	}
+	info := Info{Name: name, Kind: KindCSV, Layout: strings.Join(f.Columns, ","), Strange: f.Strange, Overlaps: f.Overlaps}
+	return sourceOf(info, data, f.Set.Places, f.V4, f.V6)
+}
+
+// sourceOf makes the source of what a reader found.
+func sourceOf(info Info, data []byte, places []scope.Place, v4 ranges.Runs[ranges.V4, uint32], v6 ranges.Runs[ranges.V6, uint32]) (*Source, error) {
+	if len(places) == 1 {
+		what := info.Kind
+		if info.Type != "" {
+			what += ", " + info.Type
+		}
+		return nil, &Error{Code: CodeEmpty, File: info.Name, Msg: "the file (" + what + ") knows no place"}
+	}
+	info.Runs4, info.Runs6, info.SHA256 = v4.Len(), v6.Len(), digest(data)
+	return &Source{info: info, places: places, v4: v4, v6: v6}, nil
 }
 
 func digest(data []byte) string {

@@ -1,6 +1,7 @@
 package geo
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 
@@ -34,23 +35,49 @@ func (db *DB) Lookup(addr netip.Addr) Result {
 	i := db.v6.Find(k)
 	r.Place = db.places[db.v6.Values[i]]
 	r.Prefix = netip.PrefixFrom(k.Addr(), db.v6.Bits(i, k)).Masked()
-	r.attribute(db.sources, func(s *Source) scope.Place { return s.places[s.v6.Values[s.v6.Find(k)]] })
+	r.attribute(db.sources, addr)
 	return r
+}
+
+// LookupAll is Lookup with what every source says by itself.
+func (db *DB) LookupAll(addr netip.Addr) Result {
+	r := db.Lookup(addr)
+	at := addr.Unmap()
+	if r.Inside.IsValid() {
+		at = r.Inside
+	}
+	if !at.IsValid() {
+		return r
+	}
+	for _, s := range db.sources {
+		if p := s.place(at); p != (scope.Place{}) {
+			r.All = append(r.All, Opinion{Source: s.info.Name, Place: p})
+		}
+	}
+	return r
+}
+
+// place is what a source says of an address that is not IPv4-mapped.
+func (s *Source) place(addr netip.Addr) scope.Place {
+	if addr.Is4() {
+		return s.places[s.v4.Values[s.v4.Find(ranges.FromV4(addr))]]
+	}
+	return s.places[s.v6.Values[s.v6.Find(ranges.FromV6(addr))]]
 }
 
 func (db *DB) lookup4(r *Result, k ranges.V4) {
 	i := db.v4.Find(k)
 	r.Place = db.places[db.v4.Values[i]]
 	r.Prefix = netip.PrefixFrom(k.Addr(), db.v4.Bits(i, k)).Masked()
-	r.attribute(db.sources, func(s *Source) scope.Place { return s.places[s.v4.Values[s.v4.Find(k)]] })
+	r.attribute(db.sources, k.Addr())
 }
 
 // attribute repeats the merge of one address, noting for each field the source that filled it.
-func (r *Result) attribute(sources []*Source, of func(*Source) scope.Place) {
+func (r *Result) attribute(sources []*Source, addr netip.Addr) {
 	var place scope.Place
 	by := map[string]string{}
 	for _, s := range sources {
-		next := fill(place, of(s))
+		next := fill(place, s.place(addr))
 		for _, f := range fieldsOf(next) {
 			if by[f.Name] == "" {
 				by[f.Name] = s.info.Name
@@ -61,9 +88,14 @@ func (r *Result) attribute(sources []*Source, of func(*Source) scope.Place) {
 		}
 		place = next
 	}
-	r.Fields = fieldsOf(place)
+	r.Fields = fieldsOf(r.Place)
 	for i := range r.Fields {
-		r.Fields[i].Source = by[r.Fields[i].Name]
+		f := &r.Fields[i]
+		f.Source = by[f.Name]
+		if f.Name == "isp" && place.ISP == "" {
+			f.Source, f.Via = by["asn"], fmt.Sprintf("AS%d", place.ASN)
+		}
+		f.English, f.Chinese = scope.Label(f.Name, place.Country, f.Value)
 	}
 }
 

@@ -52,6 +52,28 @@ func (m *merger) merge(over, under uint32) uint32 {
 	return id
 }
 
+// nameISPs gives places without an ISP the one that their AS number stands for, and returns the new ids by the old ones;
+// nil when nothing changed.
+func (m *merger) nameISPs() []uint32 {
+	var final []uint32
+	for i := range len(m.places) {
+		p := m.places[i]
+		id := scope.ISPOfASN(p.ASN)
+		if p.ISP != "" || id == "" {
+			continue
+		}
+		if final == nil {
+			final = make([]uint32, len(m.places))
+			for j := range final {
+				final[j] = uint32(j)
+			}
+		}
+		p.ISP = id
+		final[i] = m.id(p)
+	}
+	return final
+}
+
 // fill completes a place with what a less preferred source knows. Location is taken downwards only while both agree:
 // the province of a source that puts the address into another country would make a place that is nowhere.
 func fill(over, under scope.Place) scope.Place {

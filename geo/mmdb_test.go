@@ -121,7 +121,7 @@ func TestMMDBLayouts(t *testing.T) {
 			"ASN only, IPv4 only", "flat",
 			mmdbwriter.Options{DatabaseType: "GeoLite2-ASN", RecordSize: 24, IPVersion: 4},
 			[]record{{"192.0.2.0/24", asnRecord(4134, "Chinanet")}},
-			map[string]scope.Place{"192.0.2.9": {ASN: 4134}, "2001:db8::1": {}},
+			map[string]scope.Place{"192.0.2.9": {ISP: "chinatelecom", ASN: 4134}, "2001:db8::1": {}},
 		},
 		{
 			"ISP", "flat",

@@ -75,27 +75,103 @@ func TestStoreKeepsTheOldOnABadFile(t *testing.T) {
 		{"cut before the marker", geo.CodeFormat, func() { replace(t, db, fr[:len(fr)/2]) }},
 		{"empty", geo.CodeEmpty, func() { write(t, db, nil) }},
 		{"gzip", geo.CodeFormat, func() { write(t, db, []byte("\x1f\x8b\x08\x00rest")) }},
-		{"ipdb", geo.CodeFormat, func() { write(t, db, []byte("\x00\x00\x00\x20{\"build\":1}\x00\x00")) }},
+		{"ipdb", geo.CodeDamaged, func() { write(t, db, []byte("\x00\x00\x00\x20{\"build\":1}\x00\x00")) }},
 		{"an error page", geo.CodeListLine, func() { write(t, db, []byte("<html>not found</html>\n")) }},
 		{"a folder", geo.CodeRead, func() { remove(t, db); mkdir(t, db) }},
 		{"gone", geo.CodeRead, func() { remove(t, db) }},
-		{"a bad list", geo.CodeListLine, func() { write(t, db, fr); write(t, list, []byte("10.1.0.0/33 country=CN\n")) }},
 	} {
 		bad.damage()
 		before := store.DB()
-		changed, err := store.Reload()
+		changed, err := settle(store)
 		var e *geo.Error
-		if changed || !errors.As(err, &e) || e.Code != bad.code || !strings.HasPrefix(e.File, dir) {
+		if changed || !errors.As(err, &e) || e.Code != bad.code || e.File != db {
 			t.Errorf("%s: changed %t, %v; want %s naming the file", bad.name, changed, err, bad.code)
 		}
 		if store.DB() != before || countryOf(store, "10.2.0.1") != "JP" {
 			t.Errorf("%s: the old database is not kept", bad.name)
 		}
+		if f := store.Files(); f[0].Err != nil || f[1].Err == nil || !f[1].Kept {
+			t.Errorf("%s: the files stand so: %+v", bad.name, f)
+		}
 	}
-	write(t, list, []byte("10.1.0.0/16 country=CN\n"))
+
+	// A bad list keeps the list from before, and does not keep the new database from being used.
+	write(t, db, fr)
+	replace(t, list, []byte("10.1.0.0/33 country=CN\n"))
+	changed, err := settle(store)
+	if !changed || err == nil || !strings.Contains(err.Error(), list+":1:") || strings.Contains(err.Error(), db) {
+		t.Errorf("a bad list: changed %t, %v", changed, err)
+	}
+	if a, b := countryOf(store, "10.1.0.1"), countryOf(store, "10.2.0.1"); a != "CN" || b != "FR" {
+		t.Errorf("with a bad list: %q %q, want CN by the list before, FR by the new database", a, b)
+	}
+	replace(t, list, []byte("10.1.0.0/16 country=DE\n"))
 	reload(true)
-	if got := countryOf(store, "10.2.0.1"); got != "FR" {
-		t.Errorf("after repair 10.2.0.1 is in %q, want FR", got)
+	if got := countryOf(store, "10.1.0.1"); got != "DE" {
+		t.Errorf("after repair 10.1.0.1 is in %q, want DE", got)
+	}
+}
+
+// settle looks as often as a store asks for, as the program does after a signal.
+func settle(s *geo.Store) (changed bool, err error) {
+	for {
+		now, err := s.Reload()
+		changed = changed || now
+		if !s.Unsettled() {
+			return changed, err
+		}
+	}
+}
+
+// TestWrittenInPlace proves that a file that is written in place is not taken before it has come to rest, and that a
+// rename is taken at once; what is not replaced is not read again.
+//
+// Covers: issue4 reload, field 59
+func TestWrittenInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.list")
+	write(t, path, []byte("10.0.0.0/8 country=CN\n"))
+	store, err := geo.NewStore(geo.Config{Lists: []string{path}, NoBuiltin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(wantChanged, wantUnsettled bool, want string) {
+		t.Helper()
+		changed, err := store.Reload()
+		if err != nil || changed != wantChanged || store.Unsettled() != wantUnsettled || countryOf(store, "10.0.0.1") != want {
+			t.Fatalf("changed %t, unsettled %t, %v, country %q; want %t %t %q",
+				changed, store.Unsettled(), err, countryOf(store, "10.0.0.1"), wantChanged, wantUnsettled, want)
+		}
+	}
+	look(true, false, "CN")
+	appendTo(t, path, "11.0.0.0/8 country=FR\n")
+	look(false, true, "CN") // a first half, whole by itself
+	appendTo(t, path, "10.0.0.0/9 country=JP\n")
+	look(false, true, "CN") // it moved: its writer is not done
+	look(true, false, "JP")
+	replace(t, path, []byte("10.0.0.0/8 country=FR\n"))
+	look(true, false, "FR")
+
+	// Set back in time to what it was, the file counts as the one that was read: it is not read again.
+	stat, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, []byte("10.0.0.0/8 country=DE\n"))
+	if err := os.Chtimes(path, stat.ModTime(), stat.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	look(false, false, "FR")
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,26 +17,35 @@ import (
 func (a *app) geoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "geo",
-		Short: "Look at geo data",
+		Short: "Look at geo data, and import more",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var dbs, lists []string
-	lookup := &cobra.Command{
-		Use:   "lookup ADDR...",
-		Short: "Say where an address is, how wide the block of that place is, and which source says so",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.geoLookup(geo.Config{Databases: dbs, Lists: lists}, args)
-		},
-	}
-	lookup.Flags().StringArrayVar(&dbs, "db", nil, "mmdb file, before the built-in country table (repeatable, the most preferred first)")
-	lookup.Flags().StringArrayVar(&lists, "list", nil, "prefix list, before every database (repeatable)")
-	c.AddCommand(lookup)
+	c.AddCommand(a.geoLookupCommand(), a.geoImportCommand())
 	return c
 }
 
-func (a *app) geoLookup(cfg geo.Config, args []string) error {
+func (a *app) geoLookupCommand() *cobra.Command {
+	var dbs, lists []string
+	var all bool
+	c := &cobra.Command{
+		Use:   "lookup ADDR...",
+		Short: "Say where an address is, how wide the block of that place is, and which source says what",
+		Long: `Say where an address is, how wide the block of that place is, and which source says what: field by field, with the
+stable id that scopes are compared by, and its English and Chinese names. Files are found out by their content: mmdb,
+ipdb, ip2region (.db and .xdb), CSV of address ranges, prefix lists.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.geoLookup(geo.Config{Databases: dbs, Lists: lists}, args, all)
+		},
+	}
+	c.Flags().StringArrayVar(&dbs, "db", nil, "data file, before the built-in country table (repeatable, the most preferred first)")
+	c.Flags().StringArrayVar(&lists, "list", nil, "prefix list, before every database (repeatable)")
+	c.Flags().BoolVar(&all, "all", false, "also what each source says by itself")
+	return c
+}
+
+func (a *app) geoLookup(cfg geo.Config, args []string, all bool) error {
 	addrs := make([]netip.Addr, len(args))
 	for i, s := range args {
 		addr, err := netip.ParseAddr(s)
@@ -53,7 +62,11 @@ func (a *app) geoLookup(cfg geo.Config, args []string) error {
 	}
 	results := make([]geo.Result, len(addrs))
 	for i, addr := range addrs {
-		results[i] = db.Lookup(addr)
+		if all {
+			results[i] = db.LookupAll(addr)
+		} else {
+			results[i] = db.Lookup(addr)
+		}
 	}
 	return a.show(results, func(w io.Writer, p text.Painter) {
 		var t text.Table
@@ -62,10 +75,34 @@ func (a *app) geoLookup(cfg geo.Config, args []string) error {
 			t.Row(r.Addr, place(r), r.Prefix, r.Source)
 		}
 		t.Write(w, p, "")
+		for _, r := range results {
+			geoFields(w, p, r)
+		}
 		for _, s := range db.Sources() {
 			fmt.Fprintln(w, p.Paint(text.Faint, "source "+s.Name+": "+sourceLine(s)))
 		}
 	})
+}
+
+// geoFields shows who said what of an address.
+func geoFields(w io.Writer, p text.Painter, r geo.Result) {
+	if len(r.Fields) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", r.Addr)
+	var t text.Table
+	t.Row("FIELD", "ID", "ENGLISH", "CHINESE", "SAID BY")
+	for _, f := range r.Fields {
+		by := f.Source
+		if f.Via != "" {
+			by += " (" + f.Via + ")"
+		}
+		t.Row(f.Name, f.Value, f.English, f.Chinese, by)
+	}
+	t.Write(w, p, "  ")
+	for _, o := range r.All {
+		fmt.Fprintf(w, "  %s says %s\n", o.Source, o.Place)
+	}
 }
 
 func place(r geo.Result) string {
@@ -93,6 +130,9 @@ func sourceLine(s geo.Info) string {
 	}
 	if s.Licence != "" {
 		line += ", " + s.Licence
+	}
+	if s.Overlaps > 0 {
+		line += fmt.Sprintf(", %d ranges that overlap the one before", s.Overlaps)
 	}
 	return line
 }

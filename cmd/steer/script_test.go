@@ -21,7 +21,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"steer": main, "ask": ask, "site": site, "points": points, "shares": shares})
+	testscript.Main(m, map[string]func(){
+		"steer": main, "ask": ask, "site": site, "points": points, "shares": shares, "geofile": geofile,
+	})
 }
 
 // TestScripts runs the sessions of testdata/script with the real program. Each has a data folder of its own. Besides
@@ -34,6 +36,8 @@ func TestMain(m *testing.M) {
 //	exitcode N CMD...            run CMD, which must end with exit code N
 //	breakedge EDGE[/ADDRESS]     break a demo edge
 //	terminate WORD               SIGTERM to the background process that has WORD among its arguments
+//	hangup WORD                  SIGHUP to it
+//	geofile FORMAT FILE [moved]  (a program) writes a geo data file, see geofile_test.go
 //	validjson                    the last output is one JSON value, or one a line
 //	freeport NAME...             sets each variable to a port that is free for UDP and TCP on 127.0.0.1
 //	nodeready FOLDER NAME        wait until the steer on another data folder listens; sets $NAME_DNS and $NAME_HEALTH
@@ -55,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"exitcode":   exitCode,
 			"breakedge":  breakEdge,
 			"terminate":  terminate,
+			"hangup":     hangup,
 			"validjson":  validJSON,
 			"freeport":   freePort,
 			"nodeready":  nodeReady,

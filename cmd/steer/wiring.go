@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
@@ -39,6 +36,7 @@ type center struct {
 	reg      *prometheus.Registry
 
 	geo     *geo.Store
+	geoSaid string // what was last logged of files not in use
 	control *control.Control
 	hub     *wire.Hub
 	dns     *authdns.Server
@@ -87,27 +85,6 @@ func (c *center) openHub() error {
 		return startFault(settings.RoleNodes, addr, err)
 	}
 	return nil
-}
-
-// openGeo loads the geo data. Files that cannot be read leave the built-in table: visitors are answered less exactly,
-// and not at all is worse.
-func (c *center) openGeo() error {
-	var err error
-	c.geo, err = geo.NewStore(geo.Config{Lists: c.settings.Geo.Lists, Databases: c.settings.Geo.Databases})
-	if err != nil {
-		return startFault("geo", "", err)
-	}
-	c.reloadGeo()
-	return nil
-}
-
-// reloadGeo reads the files again and reports whether anything changed.
-func (c *center) reloadGeo() bool {
-	changed, err := c.geo.Reload()
-	if err != nil {
-		c.log.Error("geo data cannot be read; what was there before stays in use", "error", err)
-	}
-	return changed
 }
 
 // PublishDNS hands a map to those who answer by it. The one in this process comes first: a map that it refuses is
@@ -196,32 +173,6 @@ func (c *center) place(a netip.Addr) string {
 		return ""
 	}
 	return place(r)
-}
-
-// watchGeo reads the geo data files again on SIGHUP.
-func (c *center) watchGeo(ctx context.Context) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-hup:
-			if c.reloadGeo() {
-				c.control.GeoChanged()
-				c.log.Info("geo data read again", "sources", names(c.geo.DB()))
-			}
-		}
-	}
-}
-
-func names(db *geo.DB) string {
-	var s []string
-	for _, src := range db.Sources() {
-		s = append(s, src.Name)
-	}
-	return strings.Join(s, ", ")
 }
 
 // listeners are the bound addresses by role.

@@ -70,6 +70,7 @@ const (
 
 	AlarmHistory     = "ALARM_HISTORY_NOT_KEPT"
 	AlarmHistoryLost = "ALARM_HISTORY_LOST"
+	AlarmGeoFile     = "ALARM_GEO_FILE"
 )
 
 // PointStatus is one probe point.

@@ -1,6 +1,9 @@
 package scope
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Canonical returns the place in the spelling that scopes use. A known country decides the continent. Values that are
 // no country or continent become empty: data sources use codes such as ZZ or EU for "somewhere".
@@ -15,8 +18,35 @@ func (p Place) Canonical() Place {
 		p.Continent = ""
 	}
 	p.Province = CanonicalProvince(p.Country, p.Province)
-	p.City, p.ISP = Fold(p.City), Fold(p.ISP)
+	if own := ownCountry(p.Country, p.Province); own != "" {
+		p.Country, p.Province = own, ""
+	}
+	p.City, p.ISP = CanonicalCity(p.Country, p.City), CanonicalISP(p.ISP)
 	return p
+}
+
+// ownCountry returns the country code of a province of China that ISO 3166-1 gives one, or "". Databases file Hong
+// Kong, Macao and Taiwan under China or under their own code; here they have one place, the one of their own code,
+// without a province of the same name.
+func ownCountry(country, province string) string {
+	code := provinceCode("CN", Fold(province))
+	if (code == "HK" || code == "MO" || code == "TW") && (country == "CN" || country == code) {
+		return code
+	}
+	return ""
+}
+
+// CanonicalCity spells a city of country: folded, and in China, Hong Kong, Macao and Taiwan without the word for city
+// at its end, so that 深圳市 and 深圳 are one.
+func CanonicalCity(country, name string) string {
+	folded := Fold(name)
+	switch country {
+	case "CN", "HK", "MO", "TW":
+		if short := strings.TrimSuffix(folded, "市"); utf8.RuneCountInString(short) > 1 {
+			return short
+		}
+	}
+	return folded
 }
 
 // String writes the place like a scope: "country=CN province=GD isp=chinatelecom asn=4134", or "nowhere known".

@@ -95,7 +95,11 @@ func (s Scope) Normalize() (Scope, error) {
 	if n.Level() == 0 {
 		return Scope{}, Errors{n.combination()}
 	}
-	n.Province = provinces(n.Country, n.Province)
+	n.City = inCountries(n.Country, n.City, CanonicalCity)
+	n.Province = inCountries(n.Country, n.Province, CanonicalProvince)
+	if err := n.misplaced(); err != nil {
+		return Scope{}, Errors{err}
+	}
 	return n, nil
 }
 
@@ -216,8 +220,11 @@ func checkCountry(v string) (string, *Error) {
 // checkName spells a province, city or ISP; nothing is left of a value that has no letter or digit.
 func checkName(code, key string) func(string) (string, *Error) {
 	spell := Fold
-	if key == keyProvince {
+	switch key {
+	case keyProvince:
 		spell = func(v string) string { return CanonicalProvince("", v) }
+	case keyISP:
+		spell = CanonicalISP
 	}
 	return func(v string) (string, *Error) {
 		if s := spell(v); s != "" {
@@ -227,14 +234,29 @@ func checkName(code, key string) func(string) (string, *Error) {
 	}
 }
 
-// provinces gives names their code in the countries that know them.
-func provinces(countries, list []string) []string {
+// inCountries spells names as each of the countries does.
+func inCountries(countries, list []string, spell func(country, name string) string) []string {
 	var out []string
-	for _, p := range list {
+	for _, name := range list {
 		for _, c := range countries {
-			out = append(out, CanonicalProvince(c, p))
+			out = append(out, spell(c, name))
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// misplaced refuses a province that is a country of its own here: no visitor's place would ever be in it.
+func (s Scope) misplaced() *Error {
+	for _, c := range s.Country {
+		for _, p := range s.Province {
+			if own := ownCountry(c, p); own != "" && len(s.Country) == 1 {
+				return &Error{
+					Code: CodeProvince, Field: keyProvince, Value: p,
+					Msg: "visitors there have a country code of their own; write country: " + own + " without a province",
+				}
+			}
+		}
+	}
+	return nil
 }

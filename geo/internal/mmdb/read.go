@@ -12,6 +12,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"steerpoint/geo/internal/places"
 	"steerpoint/geo/internal/ranges"
 	"steerpoint/steering/scope"
 )
@@ -57,8 +58,7 @@ func Read(data []byte) (file *File, err error) {
 	records := &records{
 		db:     db,
 		byData: map[uint64]uint32{},
-		ids:    map[scope.Place]uint32{{}: 0},
-		places: []scope.Place{{}},
+		set:    places.New(),
 		odd:    map[uint64]bool{},
 	}
 	file = &File{Type: db.Metadata.DatabaseType, Built: db.Metadata.BuildTime().UTC()}
@@ -68,6 +68,6 @@ func Read(data []byte) (file *File, err error) {
 	if records.layout == "" {
 		return nil, fmt.Errorf("%w: %s", ErrLayout, records.describe(db.Metadata.DatabaseType))
 	}
-	file.Layout, file.Places, file.Strange = records.layout, records.places, records.strange
+	file.Layout, file.Places, file.Strange = records.layout, records.set.Places, records.strange
 	return file, nil
 }

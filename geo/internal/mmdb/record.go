@@ -7,6 +7,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"steerpoint/geo/internal/places"
 	"steerpoint/steering/scope"
 )
 
@@ -37,6 +38,11 @@ type nested struct {
 	} `maxminddb:"city"`
 	ASN uint32 `maxminddb:"autonomous_system_number"`
 	ISP string `maxminddb:"isp"`
+	// Traits hold the two in enterprise files.
+	Traits struct {
+		ASN uint32 `maxminddb:"autonomous_system_number"`
+		ISP string `maxminddb:"isp"`
+	} `maxminddb:"traits"`
 }
 
 type names struct {
@@ -46,6 +52,12 @@ type names struct {
 func (n *nested) place() scope.Place {
 	p := scope.Place{
 		Continent: n.Continent.Code, Country: n.Country.ISOCode, City: n.City.Names.English, ISP: n.ISP, ASN: n.ASN,
+	}
+	if p.ISP == "" {
+		p.ISP = n.Traits.ISP
+	}
+	if p.ASN == 0 {
+		p.ASN = n.Traits.ASN
 	}
 	if len(n.Subdivisions) > 0 {
 		p.Province = n.Subdivisions[0].ISOCode
@@ -69,16 +81,12 @@ func (f *flat) place() scope.Place {
 	return scope.Place{Continent: f.Continent, Country: f.Country, Province: f.Province, City: f.City, ISP: f.ISP, ASN: f.ASN}
 }
 
-// maxName is the longest name taken, in bytes. The longest place names are under 100; more is a damaged file.
-const maxName = 256
-
 // records turns data offsets into place ids, each record decoded once.
 type records struct {
 	db      *maxminddb.Reader
 	layout  Layout
 	byData  map[uint64]uint32 // by offset
-	ids     map[scope.Place]uint32
-	places  []scope.Place
+	set     *places.Set
 	strange int
 	odd     map[uint64]bool // offsets whose country code is not in ISO 3166-1
 	first   uint64          // offset of a record, for the report of an unknown layout
@@ -103,25 +111,15 @@ func (r *records) id(offset uint64) (uint32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	for _, name := range []string{place.Province, place.City, place.ISP} {
-		if len(name) > maxName {
-			return 0, fmt.Errorf("%w: a name of %d bytes", ErrDamaged, len(name))
-		}
+	id, odd, err := r.set.Add(places.Raw{
+		Continent: place.Continent, CountryCode: place.Country, Province: place.Province, City: place.City, ISP: place.ISP, ASN: place.ASN,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	named := place.Country
-	place = place.Canonical()
-	if place.Country == "" {
-		place.Province, place.City = "", "" // of nowhere
-	}
-	if named != "" && place.Country == "" {
+	if odd {
 		r.odd[offset] = true
 		r.strange++
-	}
-	id, ok := r.ids[place]
-	if !ok {
-		id = uint32(len(r.places))
-		r.ids[place] = id
-		r.places = append(r.places, place)
 	}
 	r.byData[offset] = id
 	return id, nil

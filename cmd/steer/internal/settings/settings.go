@@ -57,10 +57,21 @@ type Settings struct {
 	API API `yaml:"api"`
 }
 
-// Geo names data files.
+// Geo names data files. A relative path is in the data folder.
 type Geo struct {
-	Databases []string `yaml:"databases"` // mmdb
+	Databases []string `yaml:"databases"` // of any format that package geo reads
 	Lists     []string `yaml:"lists"`     // prefix lists: they beat every database
+}
+
+// in puts relative paths into the data folder.
+func (g *Geo) in(dir string) {
+	for _, list := range [][]string{g.Databases, g.Lists} {
+		for i, path := range list {
+			if !filepath.IsAbs(path) {
+				list[i] = filepath.Join(dir, path)
+			}
+		}
+	}
 }
 
 // Probe is the local probe point.
@@ -94,6 +105,7 @@ func Load(dir string, listen []string) (Settings, error) {
 	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
 		return s, bad(path, err)
 	}
+	s.Geo.in(dir)
 	all := defaults()
 	for role, addr := range s.Listen {
 		if all[role], err = address(role, addr); err != nil {

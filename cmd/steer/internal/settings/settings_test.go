@@ -88,3 +88,21 @@ func TestBind(t *testing.T) {
 		}
 	}
 }
+
+// Geo data files with a relative path are in the data folder, wherever the process was started.
+// Covers: issue4 geo settings
+func TestGeoPaths(t *testing.T) {
+	dir := t.TempDir()
+	text := "geo: {databases: [geo/city.ipdb, /srv/asn.csv], lists: [own.list]}\n"
+	if err := os.WriteFile(filepath.Join(dir, File), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Geo{Databases: []string{filepath.Join(dir, "geo", "city.ipdb"), "/srv/asn.csv"}, Lists: []string{filepath.Join(dir, "own.list")}}
+	if d := cmp.Diff(want, s.Geo); d != "" {
+		t.Error(d)
+	}
+}
