@@ -49,7 +49,10 @@ func (a *alarms) set(code, subject string, on bool, message string) {
 	}
 	service, rule, _ := strings.Cut(subject, "/")
 	e := api.Event{Time: now, Kind: api.EventAlarm, Code: code, On: on, Message: message}
-	if rule != "" {
+	switch {
+	case code == api.AlarmEdgeCert:
+		e.Service, e.Edge = service, rule
+	case rule != "":
 		e.Service, e.Rule = service, rule
 	}
 	a.c.feed.Add(e)

@@ -163,8 +163,9 @@ type Control struct {
 	flagged   map[string]bool // rules with an alarm of their own; owned by the loop
 	deletes   deletions
 	parsed    parseCache
-	// localTrouble names the points that cannot probe at all; owned by the loop.
-	localTrouble map[string]bool
+	// localTrouble names the points that cannot probe, each with the task that showed it; owned by the loop.
+	localTrouble map[string]string
+	certificates certificates
 	probeSent    map[string]uint64 // version of the probe snapshot last taken by each point; owned by the loop
 	probeFailed  map[string]probeFailure
 }
@@ -189,7 +190,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
 		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1),
-		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]bool{}, flagged: map[string]bool{},
+		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())

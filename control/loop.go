@@ -74,17 +74,28 @@ func (c *Control) observe(o *report.Observation) {
 	c.seen.note(o.Point, now.Wall)
 	c.metrics.observed(o)
 	c.noteLocal(o)
+	c.certificates.note(at, o)
 	if out := c.engine.Observe(at, o); out != nil {
 		c.take(now, out)
 	}
 }
 
-// noteLocal raises an alarm about a point that cannot probe at all, and takes it away.
+// noteLocal raises an alarm about a point that cannot probe, and takes it away when the task that showed it goes well
+// again or is no more: a point may be able to do all kinds of probes but one.
 func (c *Control) noteLocal(o *report.Observation) {
-	if local := o.Cause == report.CauseLocal; local != c.localTrouble[o.Point] {
-		c.localTrouble[o.Point] = local
-		c.alarms.set(api.AlarmPointLocal, o.Point, local, "point "+o.Point+" cannot probe: "+o.Detail+"; its results are no votes")
+	task, on := c.localTrouble[o.Point]
+	switch local := o.Cause == report.CauseLocal; {
+	case local && !on:
+		c.localTrouble[o.Point] = o.Task
+	case !local && on:
+		if uses, _ := c.engine.UsesOf(o.Point, task); task != o.Task && len(uses) > 0 {
+			return
+		}
+		delete(c.localTrouble, o.Point)
+	default:
+		return
 	}
+	c.alarms.set(api.AlarmPointLocal, o.Point, !on, "point "+o.Point+" cannot probe: "+o.Detail+"; its results are no votes")
 }
 
 // when is the instant of an observation: its receipt less the age its point states, at most a minute. The core does
@@ -292,6 +303,7 @@ func (c *Control) everySecond(ctx context.Context) {
 		c.nodeAlarms()
 		c.allRuleAlarms()
 		c.judgeMass(now.Wall)
+		c.judgeCertificates(now)
 		over = c.resources.expired(now.At, c.engine)
 	})
 	c.rolledOut(c.rollout.Expire(c.clock.Now()))

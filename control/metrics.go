@@ -82,7 +82,7 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 	}
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
-		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c),
+		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c),
 		gauge("steer_control_alarms", "Alarms that are on.", func() float64 { return float64(c.alarms.count()) }),
 		gauge("steer_control_decisions_pending", "Rules whose newest decision waits for the store.", func() float64 { return float64(c.queue.pending()) }),
 		gauge("steer_control_map_version", "Version of the map name servers answer by.", func() float64 {

@@ -112,6 +112,10 @@ func (c *Control) Acked(node string, a report.Ack) {
 	}
 	c.alarms.set(api.AlarmNodeNack, node+" "+a.Snapshot, !a.OK, fmt.Sprintf(
 		"node %s does not take %s snapshot %d: %s; it goes on by %d", node, a.Snapshot, a.Version, printable(a.Reason, 500), a.Using))
+	if a.Snapshot == report.SnapshotProbe {
+		// A point takes the tasks it can do and names the others: of a kind that its version does not know, for one.
+		c.alarms.set(api.AlarmPublish, node, a.OK && a.Reason != "", "point "+node+" did not take all its tasks: "+printable(a.Reason, 500))
+	}
 }
 
 // Reported takes what a node says of itself. A map that it works by is as good as acknowledged: the answer may have

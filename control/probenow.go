@@ -3,10 +3,12 @@ package control
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +42,9 @@ func (c *Control) probeNow(ctx context.Context, r *api.ProbeRequest) (*api.Probe
 		return nil, err
 	}
 	tasks, err := c.probeTasks(ctx, r)
+	if err == nil {
+		tasks, err = ofFamilies(tasks, r.Families)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +107,9 @@ func (c *Control) probeTasks(ctx context.Context, r *api.ProbeRequest) ([]snapsh
 	}
 	for i := range tasks {
 		if own != nil {
-			address := tasks[i].Address
+			address, family := tasks[i].Address, tasks[i].Family
 			tasks[i] = *own
-			tasks[i].Address = address
+			tasks[i].Address, tasks[i].Family = address, family
 		} else if r.Method != "" && tasks[i].Method != "" {
 			tasks[i].Method = r.Method
 		}
@@ -122,10 +127,61 @@ func urlTask(r *api.ProbeRequest) (snapshot.ProbeTask, error) {
 		return snapshot.ProbeTask{}, badRequest("body.url", "url %q: %v", r.URL, err)
 	}
 	t := snapshot.ProbeTask{Kind: u.Scheme(), Address: parsed.Hostname(), Port: u.Port()}
-	if t.Kind != snapshot.KindTCP {
-		t.URL, t.Method, t.TLSVerify = string(u), cmp.Or(r.Method, http.MethodHead), t.Kind == snapshot.KindHTTPS
+	web := t.Kind == snapshot.KindHTTP || t.Kind == snapshot.KindHTTPS
+	switch t.Kind {
+	case snapshot.KindTCP, snapshot.KindUDP16, snapshot.KindICMP:
+	default:
+		t.URL, t.TLSVerify = string(u), t.Kind == snapshot.KindHTTPS || t.Kind == snapshot.KindGRPCS
+	}
+	switch {
+	case web:
+		t.Method = cmp.Or(r.Method, http.MethodHead)
+	case r.Method != "":
+		return snapshot.ProbeTask{}, badRequest("body.method", "method %s is one of HTTP, and the url is of kind %s: leave it out", r.Method, t.Kind)
 	}
 	return t, nil
+}
+
+// ofFamilies leaves the probes of the wanted families, and makes one for each of a name. None wanted: all stay as they are.
+func ofFamilies(tasks []snapshot.ProbeTask, families []string) ([]snapshot.ProbeTask, error) {
+	if len(families) == 0 {
+		return tasks, nil
+	}
+	var out []snapshot.ProbeTask
+	for i, f := range families {
+		if f != snapshot.FamilyIPv4 && f != snapshot.FamilyIPv6 || slices.Contains(families[:i], f) {
+			return nil, badRequest("body.families", "families %v are not ipv4, ipv6, or each of them once", families)
+		}
+		for _, t := range tasks {
+			addr, err := netip.ParseAddr(t.Address)
+			switch {
+			case err == nil && addr.Unmap().Is4() == (f == snapshot.FamilyIPv4):
+			case err != nil && (t.Family == "" || t.Family == f):
+				t.Family = f
+			default:
+				continue
+			}
+			if !slices.ContainsFunc(out, func(o snapshot.ProbeTask) bool { return snapshot.TaskID(&o) == snapshot.TaskID(&t) }) {
+				out = append(out, t)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, badRequest("body.families", "there is no %s address to probe", strings.Join(families, " or "))
+	}
+	return out, nil
+}
+
+// taskURL is what a task without a URL of its own asks for.
+func taskURL(t *snapshot.ProbeTask) string {
+	if t.Port == 0 {
+		u := url.URL{Scheme: t.Kind, Host: t.Address}
+		if strings.Contains(t.Address, ":") {
+			u.Host = "[" + t.Address + "]"
+		}
+		return u.String()
+	}
+	return t.Kind + "://" + net.JoinHostPort(t.Address, strconv.Itoa(t.Port))
 }
 
 func (c *Control) runProbes(ctx context.Context, edge string, points []string, tasks []snapshot.ProbeTask) *api.ProbeResults {
@@ -148,7 +204,7 @@ func (c *Control) runProbes(ctx context.Context, edge string, points []string, t
 	}
 	wg.Wait()
 	slices.SortFunc(out.Results, func(a, b api.ProbeResult) int {
-		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Point, b.Point))
+		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.Family, b.Family), strings.Compare(a.Point, b.Point))
 	})
 	return out
 }
@@ -156,17 +212,22 @@ func (c *Control) runProbes(ctx context.Context, edge string, points []string, t
 func (c *Control) probeOne(ctx context.Context, point string, t snapshot.ProbeTask) api.ProbeResult {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout+2*time.Second)
 	defer cancel()
-	res := api.ProbeResult{Point: point, Address: t.Address, URL: t.URL}
-	if res.URL == "" {
-		res.URL = fmt.Sprintf("tcp://%s:%d", t.Address, t.Port)
-	}
+	res := api.ProbeResult{Point: point, Address: t.Address, URL: cmp.Or(t.URL, taskURL(&t)), Family: t.Family}
 	o, err := c.deps.Probe(ctx, point, t)
 	if err != nil {
 		res.Cause, res.Detail = "local", err.Error()
 		return res
 	}
-	if o.Address.IsValid() {
+	switch {
+	case !o.Address.IsValid():
+	case o.Address.Port() == 0: // ICMP has none
+		res.Address = o.Address.Addr().String()
+	default:
 		res.Address = o.Address.String()
+	}
+	if !o.CertExpiry.IsZero() {
+		end := o.CertExpiry.UTC()
+		res.CertificateExpires = &end
 	}
 	res.OK, res.Status, res.Cause, res.Detail, res.LatencyMs = o.OK, o.Status, string(o.Cause), o.Detail, ms(o.Latency)
 	res.Phases = api.Phases{

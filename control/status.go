@@ -127,6 +127,10 @@ func (c *Control) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView
 		for i := range v.Edges {
 			if v.Edges[i].Edge == name {
 				view = c.edgeView(now, &v.Edges[i])
+				for j := range view.Addresses {
+					a := &view.Addresses[j]
+					a.CertificateExpires = c.certificates.of(v.Config.Service, name, a.Address)
+				}
 			}
 		}
 		if until, drained := c.engine.DrainUntil(now, v.Config.Service, name); drained {

@@ -153,24 +153,24 @@ func TestTasksComeAndGo(t *testing.T) {
 }
 
 // TestBadTasksAreRefusedByName: a task that cannot be right is named with its field; the others are probed; what was
-// refused is shown, and gone when it is put right.
+// refused is shown, and gone when it is put right. A kind that a later version has is such a task.
 //
-// Covers: field 26, field 38
+// Covers: field 26, field 38, issue4 version skew of kinds
 func TestBadTasksAreRefusedByName(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
 	good := taskFor(t, server, nil)
-	icmp := taskFor(t, server, func(t *snapshot.ProbeTask) { t.Kind = "icmp" })
+	quic := taskFor(t, server, func(t *snapshot.ProbeTask) { t.Kind = "quic" }) // of a later version
 	slow := taskFor(t, server, func(t *snapshot.ProbeTask) { t.Timeout, t.Body, t.Method = time.Hour, "x", "GET" })
 	forged := good
 	forged.Port++
 	var out sink
 	p := newProber(t, Config{AllowLocal: true}, out.take)
 	start(t, p)
-	err := p.Apply(snap(1, icmp, slow, forged, good, good))
+	err := p.Apply(snap(1, quic, slow, forged, good, good))
 	for _, want := range []string{
-		`PROBE_TASK_REFUSED: task ` + icmp.ID + ` (icmp http://www.example.com/ at 127.0.0.1 port `,
-		`kind: "icmp" is not one this point can probe`,
+		`PROBE_TASK_REFUSED: task ` + quic.ID + ` (quic http://www.example.com/ at 127.0.0.1 port `,
+		`kind: "quic" is not one this point can probe`,
 		`timeout: 1h0m0s is not above 0 and at most the interval, 20ms`,
 		`id: "` + forged.ID + `" is not that of its fields`,
 		`id: it is there twice`,
@@ -180,7 +180,7 @@ func TestBadTasksAreRefusedByName(t *testing.T) {
 		}
 	}
 	var te *TaskError
-	if !errors.As(err, &te) || te.ID != icmp.ID {
+	if !errors.As(err, &te) || te.ID != quic.ID {
 		t.Errorf("the first task error is %+v", te)
 	}
 	eventually(t, "the good task is probed", func() bool { return out.of(good.ID) > 0 })
@@ -231,8 +231,8 @@ func TestOnce(t *testing.T) {
 	if o := p.Once(t.Context(), task); !o.OK || o.Status != 200 || o.Point != "local" || o.Phases.Connect <= 0 {
 		t.Errorf("got %+v", o)
 	}
-	task.Kind = "dns"
-	if o := p.Once(t.Context(), task); o.OK || o.Counts() || !strings.Contains(o.Detail, `kind: "dns" is not one this point can probe`) {
+	task.Kind = "quic"
+	if o := p.Once(t.Context(), task); o.OK || o.Counts() || !strings.Contains(o.Detail, `kind: "quic" is not one this point can probe`) {
 		t.Errorf("got %+v", o)
 	}
 }

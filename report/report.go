@@ -16,16 +16,16 @@ const (
 	CauseReset       Cause = "reset"       // connection reset or closed before a full response
 	CauseUnreachable Cause = "unreachable" // no route, host or network unreachable
 	CauseDNS         Cause = "dns"         // the edge's target name did not resolve at the point
-	CauseTLS         Cause = "tls"         // handshake or certificate
+	CauseTLS         Cause = "tls"         // handshake or certificate, or one that ends sooner than expect.certDays
 	CauseProtocol    Cause = "protocol"    // not a valid answer of the protocol
-	CauseStatus      Cause = "status"      // HTTP status outside the expectation
-	CauseBody        Cause = "body"        // body does not hold the expected text
+	CauseStatus      Cause = "status"      // HTTP status, gRPC health or rcode outside the expectation
+	CauseBody        Cause = "body"        // body or records do not hold the expected text
 	CauseLatency     Cause = "latency"     // slower than expect.maxLatency
 	CauseLocal       Cause = "local"       // the point itself could not probe (no sockets, no route to anything): no vote
 )
 
 // Phases are the parts of one probe's time, each measured from the end of the one before; 0 means not reached or
-// not part of the kind.
+// not part of the kind. For datagrams (udp16, dns, icmp) FirstByte is the round trip.
 type Phases struct {
 	DNS       time.Duration `json:"dns"`
 	Connect   time.Duration `json:"connect"`
@@ -39,12 +39,15 @@ type Observation struct {
 	Task    string         `json:"task"` // snapshot.ProbeTask.ID
 	Point   string         `json:"point"`
 	OK      bool           `json:"ok"`
-	Latency time.Duration  `json:"latency"` // what ranks: connect + TLS + first byte (tcp: connect)
+	Latency time.Duration  `json:"latency"` // what ranks: connect + TLS + first byte
 	Cause   Cause          `json:"cause,omitempty"`
 	Detail  string         `json:"detail,omitempty"` // one short sentence for people, never the body
 	Status  int            `json:"status,omitempty"`
 	Address netip.AddrPort `json:"address"` // really connected to
 	Phases  Phases         `json:"phases"`
+	// CertExpiry is until when the certificates the target showed are good: the first end on the path that holds. Zero:
+	// none was seen. It is what the certificates say; whether that is soon is judged by control's clock.
+	CertExpiry time.Time `json:"certExpiry,omitzero"`
 	// Age is the time between the end of the probe and its hand-over, by the point's own monotonic clock.
 	Age time.Duration `json:"age"`
 }

@@ -62,7 +62,7 @@ func CompileProbe(version uint64, point string, rules []ProbeRule, slowAbove fun
 			for _, address := range edge.Addresses {
 				u := TaskUse{Service: r.Config.Service, Rule: r.Config.Name, Edge: edge.Name, Address: address}
 				t := task
-				t.Address = address
+				t.Address, t.Family = spec.SplitFamily(address)
 				t.ID = TaskID(&t)
 				t.SlowAbove = slowAbove(u)
 				uses[t.ID] = append(uses[t.ID], u)
@@ -92,11 +92,20 @@ func taskOf(r ProbeRule) ProbeTask {
 		Kind: r.Service.ProbeKind(r.Rule), Port: url.Port(), MaxLatency: time.Duration(p.Expect.MaxLatency),
 		Interval: r.Config.Interval, Timeout: r.Config.Timeout, Fall: r.Config.Fall, Rise: r.Config.Rise,
 	}
-	if t.Kind != KindHTTP && t.Kind != KindHTTPS {
+	if t.Kind == KindHTTPS || t.Kind == KindGRPCS {
+		t.TLSVerify, t.CertDays = p.Expect.TLSVerify, p.Expect.CertDays
+	}
+	switch t.Kind {
+	case KindTCP, KindUDP16, KindICMP:
+		return t
+	case KindDNS:
+		t.URL, t.Body = string(url), p.Expect.Body
+		return t
+	case KindGRPC, KindGRPCS:
+		t.URL = string(url)
 		return t
 	}
 	t.URL, t.Method, t.Body = string(url), p.Method, p.Expect.Body
-	t.TLSVerify = t.Kind == KindHTTPS && p.Expect.TLSVerify
 	for _, s := range p.Expect.Status {
 		t.Statuses = append(t.Statuses, StatusRange(s))
 	}

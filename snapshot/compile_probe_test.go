@@ -243,6 +243,10 @@ func TestTaskID(t *testing.T) {
 		func(t *snapshot.ProbeTask) { t.TLSVerify = false },
 		func(t *snapshot.ProbeTask) { t.MaxLatency = 0 },
 		func(t *snapshot.ProbeTask) { t.URL, t.Method = "https://a.example/GE", "T" },
+		func(t *snapshot.ProbeTask) { t.Family = "ipv4" },
+		func(t *snapshot.ProbeTask) { t.Family = "ipv6" },
+		func(t *snapshot.ProbeTask) { t.CertDays = 7 },
+		func(t *snapshot.ProbeTask) { t.Family, t.CertDays = "ipv4", 7 },
 	} {
 		other := base
 		change(&other)
@@ -251,6 +255,92 @@ func TestTaskID(t *testing.T) {
 			t.Errorf("changes %d and %d have one ID", was, i)
 		}
 		seen[got] = i
+	}
+}
+
+// TestTaskIDOfBefore: the IDs of tasks are those of the first version, or every point would begin anew, and a node one
+// version older would refuse them all.
+//
+// Covers: issue4 version skew of kinds
+func TestTaskIDOfBefore(t *testing.T) {
+	for want, tk := range map[string]snapshot.ProbeTask{
+		"f20643bf4d83a43527b2": {Kind: "https", Address: "192.0.2.1", Port: 443, URL: "https://www.example.com/", Method: "HEAD", Statuses: []snapshot.StatusRange{{Min: 200, Max: 399}}, TLSVerify: true},
+		"2adc1f86349e0b62f834": {
+			Kind: "http", Address: "shop.cdn-vendor.example", Port: 8080, URL: "http://www.example.com:8080/x", Method: "GET", Body: "well",
+			Statuses: []snapshot.StatusRange{{Min: 200, Max: 200}, {Min: 204, Max: 204}}, MaxLatency: time.Second,
+		},
+		"699ad851e2072d08a373": {Kind: "tcp", Address: "2001:db8::1", Port: 25},
+	} {
+		if got := snapshot.TaskID(&tk); got != want {
+			t.Errorf("%s %s: %s, was %s", tk.Kind, tk.Address, got, want)
+		}
+	}
+}
+
+// TestCompileProbeNewKinds: tasks of the kinds beyond HTTP and TCP hold what matters to them and nothing else.
+//
+// Covers: issue4 probe udp16, issue4 probe dns, issue4 probe icmp, issue4 probe grpc, issue4 certificate expiry
+func TestCompileProbeNewKinds(t *testing.T) {
+	got, _ := compileProbe(t, "local", probeService("shop", `
+  - {name: default, scope: "*", mode: failover, edges: [night], probe: {kind: udp16}}
+  - {name: r1, scope: {asn: 1}, mode: failover, edges: [night], probe: {kind: icmp}}
+  - {name: r2, scope: {asn: 2}, mode: failover, edges: [night], probe: {url: "DNS://NS1.example/WWW.shop.example.", expect: {body: x}}}
+  - {name: r3, scope: {asn: 3}, mode: failover, edges: [night], probe: {url: "grpc://www.shop.example:50051"}}
+  - {name: r4, scope: {asn: 4}, mode: failover, edges: [night], probe: {kind: grpcs, expect: {certDays: 7}}}
+  - {name: r5, scope: {asn: 5}, mode: failover, edges: [night], probe: {expect: {certDays: 7, tlsVerify: false}}}
+`))
+	byKind := map[string]snapshot.ProbeTask{}
+	for _, tk := range got.Tasks {
+		tk.ID = ""
+		byKind[tk.Kind] = tk
+	}
+	task := func(tk snapshot.ProbeTask) snapshot.ProbeTask {
+		tk.Address, tk.Interval, tk.Timeout, tk.Fall, tk.Rise = "192.0.2.3", 30*time.Second, 5*time.Second, 3, 2
+		return tk
+	}
+	want := map[string]snapshot.ProbeTask{
+		"udp16": task(snapshot.ProbeTask{Kind: "udp16", Port: 7077}),
+		"icmp":  task(snapshot.ProbeTask{Kind: "icmp"}),
+		"dns":   task(snapshot.ProbeTask{Kind: "dns", Port: 53, URL: "dns://ns1.example/www.shop.example?type=A&rcode=NOERROR", Body: "x"}),
+		"grpc":  task(snapshot.ProbeTask{Kind: "grpc", Port: 50051, URL: "grpc://www.shop.example:50051/"}),
+		"grpcs": task(snapshot.ProbeTask{Kind: "grpcs", Port: 443, URL: "grpcs://www.shop.example/", TLSVerify: true, CertDays: 7}),
+		"https": task(snapshot.ProbeTask{
+			Kind: "https", Port: 443, URL: "https://www.shop.example/", Method: "HEAD", CertDays: 7, Statuses: []snapshot.StatusRange{{Min: 200, Max: 399}},
+		}),
+	}
+	if d := cmp.Diff(want, byKind); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCompileProbeFamilies: families choose among addresses, and make two tasks of a name that are judged apart; a rule
+// that does not choose has the tasks it always had.
+//
+// Covers: issue4 families apart
+func TestCompileProbeFamilies(t *testing.T) {
+	got, uses := compileProbe(t, "local", probeService("shop", `
+  - {name: default, scope: "*", mode: failover, edges: [a, b], probe: {url: "tcp://www.shop.example:25"}}
+  - {name: both, scope: {asn: 1}, mode: failover, edges: [a, b], probe: {url: "tcp://www.shop.example:25", families: [ipv4, ipv6]}}
+  - {name: four, scope: {asn: 2}, mode: failover, edges: [a, b], probe: {url: "tcp://www.shop.example:25", families: [ipv4]}}
+`))
+	var lines []string
+	for _, tk := range got.Tasks {
+		var rules []string
+		for _, u := range uses[tk.ID] {
+			rules = append(rules, u.Rule+" "+u.Address)
+		}
+		lines = append(lines, strings.TrimSpace(tk.Address+" "+tk.Family)+": "+strings.Join(rules, ", "))
+	}
+	slices.Sort(lines)
+	want := []string{
+		"192.0.2.1: both 192.0.2.1, default 192.0.2.1, four 192.0.2.1",
+		"2001:db8::1: both 2001:db8::1, default 2001:db8::1",
+		"shop.cdn-vendor.example ipv4: both shop.cdn-vendor.example/ipv4, four shop.cdn-vendor.example/ipv4",
+		"shop.cdn-vendor.example ipv6: both shop.cdn-vendor.example/ipv6",
+		"shop.cdn-vendor.example: default shop.cdn-vendor.example",
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -114,6 +114,6 @@ func (p *Probe) Equal(o *Probe) bool {
 func (t *ProbeTask) equal(o *ProbeTask) bool {
 	return t.ID == o.ID && t.Kind == o.Kind && t.Address == o.Address && t.Port == o.Port && t.URL == o.URL &&
 		t.Method == o.Method && t.Interval == o.Interval && t.Timeout == o.Timeout && slices.Equal(t.Statuses, o.Statuses) &&
-		t.Body == o.Body && t.MaxLatency == o.MaxLatency && t.TLSVerify == o.TLSVerify && t.SlowAbove == o.SlowAbove &&
+		t.Body == o.Body && t.MaxLatency == o.MaxLatency && t.Family == o.Family && t.CertDays == o.CertDays && t.TLSVerify == o.TLSVerify && t.SlowAbove == o.SlowAbove &&
 		t.Fall == o.Fall && t.Rise == o.Rise
 }

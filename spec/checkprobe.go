@@ -10,31 +10,69 @@ func (c *checker) probe(s *Service, r *Rule, path string) {
 	if p.Timeout > p.Interval {
 		c.fail(path+".timeout", p.Timeout.String(), valueError{CodeTimeout, "is above the interval " + p.Interval.String(), "at most the interval", ""})
 	}
-	if !probeKindHere(p.Kind) {
-		c.fail(path+".kind", p.Kind, valueError{CodeNotYet, "comes with a later version", "http, https, tcp", ""})
-		return
-	}
 	c.probeURL(s, r, path)
 	c.points(p, path)
-	http := s.ProbeKind(r) != "tcp"
-	switch {
-	case p.Expect.Body != "" && !http:
-		c.fail(path+".expect.body", p.Expect.Body, valueError{CodeContradiction, "cannot be expected of a tcp probe", "kind http or https", ""})
-	case p.Expect.Body != "" && p.Method != "GET":
-		c.fail(path+".expect.body", p.Expect.Body, valueError{CodeContradiction, "cannot be expected: the answer to " + p.Method + " has no body", "method: GET", ""})
-	}
+	c.expect(s.ProbeKind(r), p, path)
+	c.probeFamilies(s, r, path)
 	if timeout := p.timeout(); p.Expect.MaxLatency > timeout {
 		c.fail(path+".expect.maxLatency", p.Expect.MaxLatency.String(), valueError{CodeContradiction, "is above the timeout " + timeout.String() + ", so it would never matter", "at most the timeout", ""})
 	}
 }
 
-func probeKindHere(kind string) bool {
-	return kind == "" || kind == "http" || kind == "https" || kind == "tcp"
+// usualStatus is the default of expect.status.
+const usualStatus = "200-399"
+
+// expect finds what makes no sense for a kind. A tcp probe with expectations of HTTP is let pass but for a body, as the
+// first version did.
+func (c *checker) expect(kind string, p *Probe, path string) {
+	web, secure := kind == "http" || kind == "https", kind == "https" || kind == "grpcs"
+	no := func(field, value, allowed string) {
+		c.fail(path+field, value, valueError{CodeContradiction, "cannot be expected of kind " + kind, allowed, ""})
+	}
+	switch {
+	case p.Expect.Body != "" && !web && kind != "dns":
+		no(".expect.body", p.Expect.Body, "kind http, https or dns")
+	case p.Expect.Body != "" && web && p.Method != "GET":
+		c.fail(path+".expect.body", p.Expect.Body, valueError{CodeContradiction, "cannot be expected: the answer to " + p.Method + " has no body", "method: GET", ""})
+	}
+	if p.Expect.CertDays > 0 && !secure {
+		no(".expect.certDays", fmt.Sprint(p.Expect.CertDays), "kind https or grpcs")
+	}
+	if web || kind == "tcp" {
+		return
+	}
+	if p.Method == "GET" {
+		c.fail(path+".method", p.Method, valueError{CodeContradiction, "is a method of HTTP, and the probe is of kind " + kind, "leave it out", ""})
+	}
+	if status := p.Expect.Status.String(); status != usualStatus {
+		no(".expect.status", status, "kind http or https")
+	}
+	if !p.Expect.TLSVerify && !secure {
+		no(".expect.tlsVerify", "false", "kind https or grpcs")
+	}
+}
+
+// probeFamilies: every edge of the rule must have something to probe.
+func (c *checker) probeFamilies(s *Service, r *Rule, path string) {
+	families := r.Probe.Families
+	c.unique(path+".families", families, "family")
+	if len(families) == 0 {
+		return
+	}
+	for _, name := range r.everyEdge() {
+		e := s.Edge(name)
+		if e == nil || len(e.Addresses) == 0 || len(e.probed(families)) > 0 {
+			continue
+		}
+		c.fail(path+".families", strings.Join(families, ", "), valueError{CodeContradiction, "leaves nothing of edge " + name + " to probe, which has " + familyWords(e), "a family that every edge of the rule has", ""})
+	}
 }
 
 func (c *checker) probeURL(s *Service, r *Rule, path string) {
 	p := &r.Probe
 	switch {
+	case p.URL == "" && p.Enabled && (p.Kind == "dns" || p.Kind == "grpc"):
+		c.fail(path, "", valueError{CodeNeedsURL, "nothing tells what a " + p.Kind + " probe asks for", "probe.url: " + schemeOf(p.Kind).form, ""})
 	case p.URL == "" && p.Enabled && len(s.Domains) > 0 && s.Domains[0].Wildcard():
 		c.fail(path, "", valueError{
 			CodeNeedsURL, fmt.Sprintf("the first domain %s is a wildcard and gives no host to probe", s.Domains[0]), "probe.url: https://<a name under it>/", "",
@@ -44,9 +82,19 @@ func (c *checker) probeURL(s *Service, r *Rule, path string) {
 	}
 }
 
-// fits: http covers both schemes of HTTP, and a tcp probe takes host and port of any URL.
+// fits: http and grpc cover both of their schemes, and a tcp probe takes host and port of any URL that has them.
 func fits(kind, scheme string) bool {
-	return kind == "" || kind == "tcp" || kind == scheme || kind == "http" && scheme == "https"
+	switch kind {
+	case "", scheme:
+		return true
+	case "http":
+		return scheme == "https"
+	case "grpc":
+		return scheme == "grpcs"
+	case "tcp":
+		return scheme != "udp16" && scheme != "icmp" && scheme != "dns"
+	}
+	return false
 }
 
 func (c *checker) points(p *Probe, path string) {

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"steerpoint/steering"
@@ -11,12 +13,15 @@ import (
 //
 // Edges that this version cannot resolve (nodes, provider) are left out; no rule of a valid service names one.
 func (s *Service) RuleConfigs(points []steering.Point) ([]steering.RuleConfig, []Warning) {
-	edges := s.edgeConfigs()
+	edges := s.edgeConfigs(nil) // of all rules that do not choose families
 	out := make([]steering.RuleConfig, 0, len(s.Rules))
 	var warns []Warning
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		cfg := s.ruleConfig(r, edges)
+		if len(r.Probe.Families) > 0 {
+			cfg.ServiceEdges = s.edgeConfigs(r.Probe.Families)
+		}
 		if r.Probe.Enabled {
 			var warning string
 			cfg.Points, warning = steering.AssignPoints(cfg.Key(), r.Scope.Scope(), r.Probe.Points.Selector(), points)
@@ -40,18 +45,60 @@ func (p *Points) Selector() steering.PointSelector {
 	return steering.PointSelector{Names: p.Names, Labels: p.Labels}
 }
 
-// edgeConfigs gives the edges that can be resolved.
-func (s *Service) edgeConfigs() []steering.EdgeConfig {
+// targetFamily divides the name of a target from the family of its addresses, where families are probed apart. It is
+// not part of any host name.
+const targetFamily = "/"
+
+// SplitFamily takes an address of a steering.EdgeConfig apart: the name of a target and the family that is probed of
+// it, ipv4 or ipv6. family is "" for an IP address, and for a name whose addresses are probed as one.
+func SplitFamily(address string) (host, family string) {
+	host, family, _ = strings.Cut(address, targetFamily)
+	return host, family
+}
+
+// probed are the addresses of an edge that a rule judges it by: with families only those, each of a name as one of its
+// own.
+func (e *Edge) probed(families []string) (out []string) {
+	if e.Target != "" {
+		if len(families) == 0 {
+			return []string{string(e.Target)}
+		}
+		for _, f := range families {
+			out = append(out, string(e.Target)+targetFamily+f)
+		}
+		return out
+	}
+	for _, a := range e.Addresses {
+		family := "ipv6"
+		if a.Is4() {
+			family = "ipv4"
+		}
+		if len(families) == 0 || slices.Contains(families, family) {
+			out = append(out, a.String())
+		}
+	}
+	return out
+}
+
+// everyEdge names the edges of a rule, those of its schedule included, each once.
+func (r *Rule) everyEdge() []string {
+	out := slices.Clone(r.Edges)
+	for i := range r.Schedule {
+		for _, name := range r.Schedule[i].Edges {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// edgeConfigs gives the edges that can be resolved, as they are probed with families.
+func (s *Service) edgeConfigs(families []string) []steering.EdgeConfig {
 	var out []steering.EdgeConfig
 	for i := range s.Edges {
 		e := &s.Edges[i]
-		cfg := steering.EdgeConfig{Name: e.Name, Enabled: e.Enabled, Weight: e.Weight}
-		if e.Target != "" {
-			cfg.Addresses = []string{string(e.Target)}
-		}
-		for _, a := range e.Addresses {
-			cfg.Addresses = append(cfg.Addresses, a.String())
-		}
+		cfg := steering.EdgeConfig{Name: e.Name, Enabled: e.Enabled, Weight: e.Weight, Addresses: e.probed(families)}
 		if len(cfg.Addresses) > 0 {
 			out = append(out, cfg)
 		}

@@ -63,12 +63,18 @@ func (s *Service) ProbeURL(r *Rule) ProbeURL {
 		return ProbeURL("http://" + host + "/")
 	case "tcp":
 		return ProbeURL("tcp://" + host + ":443")
+	case "udp16", "icmp":
+		return ProbeURL(r.Probe.Kind + "://" + host)
+	case "grpcs":
+		return ProbeURL("grpcs://" + host + "/")
+	case "dns", "grpc": // nothing tells the name to ask for, or the port
+		return ""
 	}
 	return ProbeURL("https://" + host + "/")
 }
 
-// ProbeKind is http, https or tcp: the scheme of the URL, or tcp where that is the kind. Kind http covers https too:
-// the URL decides.
+// ProbeKind is the kind of a rule's tasks: the scheme of the URL, or tcp where that is the kind. Kind http covers https
+// too, and grpc covers grpcs: the URL decides.
 func (s *Service) ProbeKind(r *Rule) string {
 	if r.Probe.Kind == "tcp" {
 		return "tcp"

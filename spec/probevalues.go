@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,83 +10,6 @@ import (
 
 	"steerpoint/spec/internal/names"
 )
-
-// ProbeURL is the URL of a probe in its one form: lower-case scheme and host (A-labels), a path, no user, no fragment.
-type ProbeURL string
-
-// MarshalText writes it.
-func (u ProbeURL) MarshalText() ([]byte, error) { return []byte(u), nil }
-
-// UnmarshalText reads an http or https URL, or tcp://host:port.
-func (u *ProbeURL) UnmarshalText(text []byte) error {
-	const allowed = "https://host/path, http://host/path or tcp://host:port"
-	v, err := url.Parse(string(text))
-	switch {
-	case err != nil || v.Scheme == "" || v.Host == "":
-		return &valueError{CodeBadURL, "is not a URL with a scheme and a host", allowed, ""}
-	case v.Scheme != "http" && v.Scheme != "https" && v.Scheme != "tcp":
-		return &valueError{CodeBadURL, fmt.Sprintf("has the scheme %q", v.Scheme), allowed, ""}
-	case v.User != nil:
-		return &valueError{CodeBadURL, "holds a user or a password", allowed + "; credentials have no place in a probe", ""}
-	case v.Fragment != "":
-		return &valueError{CodeBadURL, "has a fragment, which is never sent", allowed, ""}
-	case v.Scheme == "tcp" && (v.Port() == "" || strings.Trim(v.Path, "/") != "" || v.RawQuery != ""):
-		return &valueError{CodeBadURL, "needs a port and nothing behind it", "tcp://host:port", ""}
-	}
-	if p := v.Port(); p != "" {
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return &valueError{CodeBadURL, fmt.Sprintf("has the port %q", p), "a port from 1 to 65535", ""}
-		}
-	}
-	host, err := canonicalHost(v.Hostname())
-	if err != nil {
-		return &valueError{CodeBadURL, "has the host " + strconv.Quote(v.Hostname()) + ", which " + err.Error(), allowed, ""}
-	}
-	if p := v.Port(); p != "" {
-		host += ":" + p
-	}
-	v.Host = host
-	switch {
-	case v.Scheme == "tcp":
-		v.Path = ""
-	case v.Path == "":
-		v.Path = "/"
-	}
-	*u = ProbeURL(v.String())
-	return nil
-}
-
-// canonicalHost is an address (IPv6 in brackets) or a name of one or more labels.
-func canonicalHost(host string) (string, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		if a.Is6() {
-			return "[" + a.String() + "]", nil
-		}
-		return a.String(), nil
-	}
-	if strings.EqualFold(host, "localhost") {
-		return "localhost", nil
-	}
-	return names.Host(host)
-}
-
-// Scheme is http, https or tcp.
-func (u ProbeURL) Scheme() string {
-	scheme, _, _ := strings.Cut(string(u), ":")
-	return scheme
-}
-
-// Port is the port the URL names, or its scheme's.
-func (u ProbeURL) Port() int {
-	v, err := url.Parse(string(u))
-	if err != nil {
-		return 0
-	}
-	if n, err := strconv.Atoi(v.Port()); err == nil {
-		return n
-	}
-	return map[string]int{"http": 80, "https": 443}[v.Scheme]
-}
 
 // AllDown is what a rule answers when every edge is down.
 type AllDown struct {

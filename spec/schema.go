@@ -211,7 +211,7 @@ func textSchema(t reflect.Type) *yaml.Node {
 	case reflect.TypeFor[Address]():
 		return pattern(`^[0-9A-Fa-f:.]+$`)
 	case reflect.TypeFor[ProbeURL]():
-		return pattern(`^(https?|tcp|HTTPS?|TCP)://.+`)
+		return pattern(`^(https?|tcp|udp16|dns|icmp|grpcs?|HTTPS?|TCP|UDP16|DNS|ICMP|GRPCS?)://.+`)
 	case reflect.TypeFor[Domain]():
 		return pattern(`^(\*[.。])?[^*/: ]+[.。．｡][^*/: ]+$`)
 	case reflect.TypeFor[HostName]():

@@ -75,7 +75,7 @@ type Window struct {
 // Probe says how the edges of a rule are probed.
 type Probe struct {
 	Enabled   bool     `json:"enabled" default:"true" doc:"false: nothing is probed, nothing moves by itself"`
-	URL       ProbeURL `json:"url" dynamic:"https://<first domain>/" doc:"what is asked for; the connection goes to the edge's own address, with this host as Host and SNI"`
+	URL       ProbeURL `json:"url" dynamic:"https://<first domain>/" doc:"what is asked for: https://host/path, http://host/path, tcp://host:port, udp16://host:port, dns://host/name?type=A&rcode=NOERROR, icmp://host, grpc://host:port/service or grpcs://host/service; the connection goes to the edge's own address, with this host as Host and SNI"`
 	Method    string   `json:"method" default:"HEAD" enum:"HEAD,GET" doc:"HTTP method"`
 	Interval  Duration `json:"interval" default:"30s" min:"1s" max:"1h" doc:"time between probes of one edge address from one point"`
 	Timeout   Duration `json:"timeout" dynamic:"5s, or the interval if that is less" min:"10ms" max:"1h" doc:"time a probe may take; at most the interval"`
@@ -84,7 +84,8 @@ type Probe struct {
 	Points    Points   `json:"points" doc:"which probe points vote: near, labels or names"`
 	MinPoints int      `json:"minPoints" default:"0" min:"0" max:"100" doc:"points that must have a fresh result for a verdict; 0: the majority of the rule's points"`
 	Expect    Expect   `json:"expect" doc:"what counts as a success"`
-	Kind      string   `json:"kind" dynamic:"the scheme of url" enum:"http,https,tcp,udp16,dns,icmp" doc:"kind of probe; udp16, dns and icmp come with a later version"`
+	Kind      string   `json:"kind" dynamic:"the scheme of url" enum:"http,https,tcp,udp16,dns,icmp,grpc,grpcs" doc:"kind of probe"`
+	Families  []string `json:"families" enum:"ipv4,ipv6" doc:"families that are probed, each of a name by itself; left out: every address, those of a name in turn and as one"`
 }
 
 // Points selects probe points: near the scope, by labels, or by names.
@@ -98,7 +99,8 @@ type Points struct {
 // Expect says what counts as a success of a probe.
 type Expect struct {
 	Status     StatusRanges `json:"status" default:"200-399" doc:"accepted HTTP status codes: numbers and ranges"`
-	Body       string       `json:"body" format:"text" doc:"text the body must hold; needs method GET"`
+	Body       string       `json:"body" format:"text" doc:"text the body must hold, with method GET; with kind dns, text a record of the answer must hold"`
 	MaxLatency Duration     `json:"maxLatency" default:"0s" min:"0s" max:"1h" doc:"a slower answer is a failure; 0s: no limit"`
 	TLSVerify  bool         `json:"tlsVerify" default:"true" doc:"verify the certificate against the host of url"`
+	CertDays   int          `json:"certDays" default:"0" min:"0" max:"1825" doc:"https, grpcs: a certificate that ends in fewer days is a failure; 0: when it has ended. An alarm comes at 14, 7 and 3 days in any case"`
 }

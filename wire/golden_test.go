@@ -39,13 +39,14 @@ func messages() []message {
 	ack := report.Ack{Snapshot: "dns", Version: 7, Reason: "MAP_INVALID: a service has no rule", Using: 6, Took: 3 * time.Millisecond}
 	observation := report.Observation{
 		Task: "00112233445566778899", Point: "p1", Latency: 21 * time.Millisecond, Cause: report.CauseStatus, Detail: "HTTP 503", Status: 503,
-		Address: netip.MustParseAddrPort("192.0.2.1:443"), Age: time.Second,
+		Address: netip.MustParseAddrPort("192.0.2.1:443"), Age: time.Second, CertExpiry: at,
 		Phases: report.Phases{DNS: 1, Connect: 2, TLS: 3, FirstByte: 4, Total: 10},
 	}
 	task := snapshot.ProbeTask{
 		ID: "00112233445566778899", Kind: "https", Address: "192.0.2.1", Port: 443, URL: "https://www.example.com/healthz", Method: "GET",
 		Interval: 30 * time.Second, Timeout: 5 * time.Second, Statuses: []snapshot.StatusRange{{Min: 200, Max: 299}}, Body: "ok",
 		MaxLatency: time.Second, TLSVerify: true, SlowAbove: 100 * time.Millisecond, Fall: 3, Rise: 2,
+		Family: "ipv6", CertDays: 7,
 	}
 	status := report.NodeStatus{
 		Version: "1.3.0", Roles: []string{"dns", "probe"}, Labels: map[string]string{"country": "CN"}, Listeners: map[string]string{"dns": "192.0.2.9:53"},

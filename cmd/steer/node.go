@@ -57,7 +57,7 @@ folder, takes every new one within a quarter second, and answers on by the last 
 	c.Flags().StringVar(&f.name, "name", "", "name of this node (default: the name of the machine)")
 	c.Flags().StringArrayVar(&f.labels, "label", nil, "KEY=VALUE that says where it is: continent, country, province, city, isp, region (repeatable)")
 	c.Flags().StringVar(&f.from, "from", "", "map file, or the data folder it is in: answer by it, without a control")
-	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns and health (repeatable)")
+	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, health and nearest (repeatable)")
 	f.log.register(c)
 	c.AddCommand(nodeSubcommands(a)...)
 	return c
@@ -166,6 +166,9 @@ func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own s
 			return errors.Join(noMap(path, err), dns.Close(), p.abandon())
 		}
 		log.Error("the map cannot be used; answering by this node's own copy of the last good one", "file", path, "error", err)
+	}
+	if _, err := openNearest(p, s, reg, log); err != nil {
+		return errors.Join(err, dns.Close(), p.abandon())
 	}
 	ready := func() error {
 		if dns.Map().Version == 0 {

@@ -25,6 +25,7 @@ import (
 	"steerpoint/cmd/steer/internal/health"
 	"steerpoint/cmd/steer/internal/locate"
 	"steerpoint/cmd/steer/internal/settings"
+	"steerpoint/internal/echo16"
 	"steerpoint/internal/folder"
 	"steerpoint/internal/pki"
 	"steerpoint/probe"
@@ -52,6 +53,8 @@ type member struct {
 	dns    *authdns.Server
 	prober *probe.Prober
 	health *health.Server
+	// nearest answers probes of others.
+	nearest *echo16.Responder
 }
 
 // runMember runs a node of the control at f.join, or of the one it joined before.
@@ -170,6 +173,9 @@ func (m *member) open(cfg agent.Config) error {
 			return err
 		}
 	}
+	if m.nearest, err = openNearest(m.process, m.settings, m.reg, m.log); err != nil {
+		return err
+	}
 	addr := m.settings.Listen[settings.RoleHealth]
 	if m.health, err = health.Listen(m.process.listen(settings.RoleHealth), addr, m.ready, m.reg); err != nil {
 		return startFault(settings.RoleHealth, addr, err)
@@ -216,6 +222,9 @@ func (m *member) listeners() map[string]string {
 	}
 	if m.health != nil {
 		l[settings.RoleHealth] = m.health.Addr()
+	}
+	if m.nearest != nil {
+		l[settings.RoleNearest] = m.nearest.Addrs()[0].String()
 	}
 	return l
 }

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"steer": main, "ask": ask, "site": site, "points": points, "shares": shares, "geofile": geofile,
+		"steer": main, "ask": ask, "site": site, "tlssite": tlsSite, "points": points, "shares": shares, "geofile": geofile,
 	})
 }
 
@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 //	points RULE                  (a program) the probe points of a rule of the service shop, by name
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
+//	tlssite ADDR:PORT DAYS       (a program) the same over TLS, with a certificate that ends in DAYS days
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),

@@ -67,7 +67,7 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 		},
 	}
 	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
-	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, api, nodes, demo (repeatable; port 0: any free one)")
+	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, api, nodes, nearest, demo (repeatable; port 0: any free one)")
 	log.register(c)
 	return c
 }
@@ -93,6 +93,9 @@ func (u *up) open(ctx context.Context) error {
 		if err := u.openDemo(); err != nil {
 			return err
 		}
+	}
+	if u.nearest, err = openNearest(u.process, &u.settings, u.reg, u.log); err != nil {
+		return err
 	}
 	if u.process.inherited(settings.RoleDNS) {
 		// After an upgrade queries wait already, and control takes a second to open: the map on disk answers meanwhile.

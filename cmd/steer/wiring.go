@@ -21,6 +21,7 @@ import (
 	"steerpoint/control"
 	"steerpoint/control/api"
 	"steerpoint/geo"
+	"steerpoint/internal/echo16"
 	"steerpoint/probe"
 	"steerpoint/report"
 	"steerpoint/snapshot"
@@ -42,6 +43,7 @@ type center struct {
 	dns     *authdns.Server
 	book    *authdns.Book // checks maps and explains answers where there is no name server
 	prober  *probe.Prober
+	nearest *echo16.Responder // answers probes of others
 }
 
 // open loads the geo data, opens the store and binds the API, and the listener of nodes if there is to be one. The data
@@ -186,6 +188,9 @@ func (c *center) listeners() map[string]string {
 	}
 	if c.hub != nil {
 		l[settings.RoleNodes] = c.hub.Addr().String()
+	}
+	if c.nearest != nil {
+		l[settings.RoleNearest] = c.nearest.Addrs()[0].String()
 	}
 	return l
 }

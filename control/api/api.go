@@ -153,6 +153,8 @@ type ProbeRequest struct {
 	Point   string `json:"point,omitempty" doc:"empty: every point connected"`
 	Method  string `json:"method,omitempty" enum:"HEAD,GET,"`
 	Timeout string `json:"timeout,omitempty" doc:"Go duration; default 5s, at most 30s"`
+	// Families are ipv4, ipv6 or both: of a name each is probed by itself. None: whatever the target has.
+	Families []string `json:"families,omitempty" maxItems:"2" doc:"ipv4, ipv6"`
 }
 
 // ProbeResult is one probe done now.
@@ -167,9 +169,14 @@ type ProbeResult struct {
 	Detail    string  `json:"detail,omitempty"`
 	LatencyMs float64 `json:"latencyMs"`
 	Phases    Phases  `json:"phases"`
+	// Family is the one that was asked for of a name.
+	Family string `json:"family,omitempty"`
+	// CertificateExpires is until when the certificates the target showed are good.
+	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
 }
 
-// Phases are the parts of a probe's time; 0: not reached or not part of the kind.
+// Phases are the parts of a probe's time; 0: not reached or not part of the kind. For datagrams (udp16, dns, icmp) the
+// first byte is the round trip.
 type Phases struct {
 	DNSMs       float64 `json:"dnsMs"`
 	ConnectMs   float64 `json:"connectMs"`

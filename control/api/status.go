@@ -71,6 +71,7 @@ const (
 	AlarmHistory     = "ALARM_HISTORY_NOT_KEPT"
 	AlarmHistoryLost = "ALARM_HISTORY_LOST"
 	AlarmGeoFile     = "ALARM_GEO_FILE"
+	AlarmEdgeCert    = "ALARM_EDGE_CERT_EXPIRY"
 )
 
 // PointStatus is one probe point.
@@ -165,6 +166,8 @@ type AddressView struct {
 	Verdict string     `json:"verdict"`
 	Held    bool       `json:"held"`
 	Points  []VoteView `json:"points"`
+	// CertificateExpires is the earliest end of its certificates that a point saw.
+	CertificateExpires *time.Time `json:"certificateExpires,omitempty"`
 }
 
 // VoteView is what one point holds of one address.

@@ -79,8 +79,9 @@ var layers = []layer{
 		why: "the node's half hands snapshots to planes through small interfaces, so that one agent serves every role",
 	},
 	{
-		path: "probe/...", ours: []string{"report", "snapshot", "internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
-		why: "a plane knows no other plane; cmd wires them",
+		path: "probe/...", ours: []string{"report", "snapshot", "internal/..."},
+		deps: []string{prometheus, xnet, xsync, xsys, "github.com/miekg/dns"}, // questions of kind dns
+		why:  "a plane knows no other plane; cmd wires them",
 	},
 	{
 		path: "authdns/...", ours: []string{"steering/scope", "geo/...", "report", "snapshot", "internal/..."},
@@ -119,6 +120,10 @@ var layers = []layer{
 	{
 		path: "internal/importer/...", ours: []string{"steering/scope", "spec/..."}, deps: []string{"go.yaml.in/yaml/v3", "github.com/miekg/dns"},
 		why: "an import reads files of others and writes resources of ours: it needs what a resource is, and no server",
+	},
+	{
+		path: "internal/echo16", ours: []string{"internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
+		why: "the echo of UDP probes is a listener with counters of its own, and knows nothing of who asks",
 	},
 	{
 		path: "internal/...", ours: []string{"internal/..."}, deps: []string{xsync, xsys},

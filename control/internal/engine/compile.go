@@ -164,6 +164,19 @@ func (e *Engine) RefreshSlow(now steering.Instant) {
 	}
 }
 
+// UsesOf says what a point's task is for, and the longest interval of its rules; nothing if the point has no such task.
+func (e *Engine) UsesOf(point, task string) (uses []snapshot.TaskUse, interval time.Duration) {
+	in := e.targets[point][task]
+	if in == nil {
+		return nil, 0
+	}
+	for _, t := range in.uses {
+		uses = append(uses, snapshot.TaskUse{Service: t.rule.base.Service, Rule: t.rule.base.Name, Edge: t.edge, Address: t.address})
+		interval = max(interval, t.rule.base.Interval)
+	}
+	return uses, interval
+}
+
 // TasksOf gives the probes of one edge as the first rule that names it probes it (the first rule, when none does), also
 // when the edge is disabled or drained, or probing is off. found is false when there is no such edge.
 func (e *Engine) TasksOf(service, edge string) (tasks []snapshot.ProbeTask, found bool) {

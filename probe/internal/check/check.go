@@ -38,7 +38,9 @@ type Checker struct {
 	cfg    Config
 	dialer net.Dialer
 	routed func(netip.Addr) bool // whether this machine has a route; replaced in tests
-	late   time.Duration         // see tooLate; replaced in tests
+	// The sockets an ICMP probe tries, in this order; replaced in tests.
+	pings []func(netip.Addr) (pinger, error)
+	late  time.Duration // see tooLate; replaced in tests
 }
 
 // tooLate is how long after its deadline a probe that failed may end. Timers fire within milliseconds where there is
@@ -52,7 +54,10 @@ func New(cfg Config) *Checker {
 		cfg.Resolver = &net.Resolver{PreferGo: true}
 	}
 	// A probe's connection lives for seconds: keep-alive packets would only cost. Negative: none.
-	return &Checker{cfg: cfg, dialer: net.Dialer{KeepAlive: -1}, routed: routed, late: tooLate}
+	return &Checker{
+		cfg: cfg, dialer: net.Dialer{KeepAlive: -1}, routed: routed, late: tooLate,
+		pings: []func(netip.Addr) (pinger, error){pingSocket, rawSocket},
+	}
 }
 
 // Run does one probe. It returns within the target's timeout, or soon after ctx ends; that is then no vote.
@@ -85,6 +90,7 @@ type probe struct {
 	mark     time.Time // when the present phase began
 	deadline time.Time
 	phase    string // what it is doing, for people
+	over     string // tcp or udp: what connect was called for last
 }
 
 // lap ends a phase: it returns how long the phase took and begins the next one.
@@ -101,7 +107,15 @@ func (p *probe) run(ctx context.Context) error {
 		return err
 	}
 	p.o.Address = netip.AddrPortFrom(addr, p.port)
-	conn, err := p.connect(ctx)
+	switch p.kind {
+	case snapshot.KindUDP16:
+		return p.echo(ctx)
+	case snapshot.KindDNS:
+		return p.query(ctx)
+	case snapshot.KindICMP:
+		return p.ping(ctx)
+	}
+	conn, err := p.connect(ctx, "tcp")
 	if err != nil {
 		return err
 	}
@@ -110,32 +124,40 @@ func (p *probe) run(ctx context.Context) error {
 	if p.kind == snapshot.KindTCP {
 		return nil
 	}
-	// The deadline bounds reads and writes in all phases; the end of ctx (a task removed, a stop) sets it to now.
-	if err := conn.SetDeadline(p.deadline); err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() {
-		conn.SetDeadline(time.Unix(1, 0)) // its only error is that the connection is closed already
-	})()
-	if p.kind == snapshot.KindHTTPS {
+	defer p.bound(ctx, conn)()
+	if p.kind == snapshot.KindHTTPS || p.kind == snapshot.KindGRPCS {
 		secure, err := p.handshake(conn)
 		if err != nil {
 			return err
 		}
 		conn = secure
 	}
+	if p.grpc() {
+		return p.healthCheck(conn)
+	}
 	return p.exchange(conn)
 }
 
-// connect opens the connection. Only addresses come here, never names, and they have passed the guard.
-func (p *probe) connect(ctx context.Context) (net.Conn, error) {
-	p.phase = "connecting"
+// bound makes the probe's deadline that of all reads and writes of a connection; the end of ctx (a task removed, a
+// stop) sets it to now. The result is called when the connection is no longer used. The only errors are of connections
+// that are closed already, and those say so at the next read.
+func (p *probe) bound(ctx context.Context, conn interface{ SetDeadline(time.Time) error }) (release func() bool) {
+	conn.SetDeadline(p.deadline)
+	return context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// connect opens the connection. Only addresses come here, never names, and they have passed the guard. For UDP it sends
+// nothing: the kernel then takes datagrams from that address alone, and tells of ICMP errors.
+func (p *probe) connect(ctx context.Context, network string) (net.Conn, error) {
+	p.phase, p.over = "connecting", network
 	p.mark = time.Now()
-	conn, err := p.dialer.DialContext(ctx, "tcp", p.o.Address.String())
+	conn, err := p.dialer.DialContext(ctx, network, p.o.Address.String())
 	if err != nil {
 		return nil, p.connectFailure(err)
 	}
-	p.o.Phases.Connect = p.lap()
+	if d := p.lap(); network == "tcp" {
+		p.o.Phases.Connect = d
+	}
 	return conn, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"steerpoint/report"
+	"steerpoint/snapshot"
 )
 
 // failure is why a probe failed, with one short sentence for people.
@@ -82,13 +83,24 @@ func (p *probe) connectFailure(err error) error {
 	case isTimeout(err):
 		return err
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return failf(report.CauseRefused, "%s refused the connection", to)
+		return failf(report.CauseRefused, "%s", p.refusal())
 	case errors.Is(err, syscall.ECONNRESET):
 		return failf(report.CauseReset, "%s reset the connection while it was made", to)
 	case !p.routed(to.Addr()) && !p.connected(to.Addr()):
 		return failf(report.CauseLocal, "this machine has no route to any %s address", family(to.Addr()))
 	}
 	return failf(report.CauseUnreachable, "no way to %s: %s", to, errnoText(err))
+}
+
+// refusal says what a closed port means: TCP resets, for UDP the host says so by ICMP (port unreachable).
+func (p *probe) refusal() string {
+	switch {
+	case p.kind == snapshot.KindICMP:
+		return fmt.Sprintf("%s does not take ICMP echo", p.o.Address.Addr())
+	case p.over == "udp":
+		return fmt.Sprintf("nothing listens at %s (UDP)", p.o.Address)
+	}
+	return fmt.Sprintf("%s refused the connection", p.o.Address)
 }
 
 func family(a netip.Addr) string {
@@ -163,6 +175,7 @@ func (p *probe) tlsFailure(err error) error {
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
 		c := invalid.Cert
+		p.o.CertExpiry = c.NotAfter.UTC()
 		return failf(report.CauseTLS, "the certificate of %s is valid from %s to %s, not now",
 			certName(c), c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	case errors.As(err, &host):

@@ -3,7 +3,6 @@ package check
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,26 +22,6 @@ const (
 	// framingLimit bounds what chunked coding may add to it.
 	framingLimit = 64 << 10
 )
-
-// handshake makes conn a TLS connection with the URL's host as SNI, and verifies the certificate against it. The
-// protocol is HTTP/1.1 only, sessions are never resumed: each probe measures the same thing.
-func (p *probe) handshake(conn net.Conn) (net.Conn, error) {
-	p.phase = "in the TLS handshake"
-	c := tls.Client(conn, &tls.Config{
-		ServerName:             p.sni,
-		RootCAs:                p.cfg.Roots,
-		InsecureSkipVerify:     !p.verify, // the operator's own word: expect.tlsVerify
-		NextProtos:             []string{"http/1.1"},
-		SessionTicketsDisabled: true,
-		MinVersion:             tls.VersionTLS12,
-	})
-	if err := c.Handshake(); err != nil {
-		return nil, p.tlsFailure(err)
-	}
-	p.o.Phases.TLS = p.lap()
-	p.o.Latency += p.o.Phases.TLS
-	return c, nil
-}
 
 // exchange sends the request and judges the response (RFC 9112). No redirect is followed: where it leads is another
 // probe's business.

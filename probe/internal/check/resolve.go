@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"steerpoint/report"
+	"steerpoint/snapshot"
 )
 
 const resolving = "resolving the target's name"
@@ -22,12 +23,40 @@ func (p *probe) address(ctx context.Context) (netip.Addr, error) {
 		return p.addr, nil
 	}
 	p.phase = resolving
-	addrs, err := p.cfg.Resolver.LookupNetIP(ctx, "ip", p.name)
+	addrs, err := p.cfg.Resolver.LookupNetIP(ctx, network(p.family), p.name)
 	p.o.Phases.DNS = p.lap()
 	if err != nil {
 		return netip.Addr{}, p.resolveFailure(err)
 	}
 	return p.choose(addrs)
+}
+
+// network is how a resolver is asked for the addresses of a family.
+func network(family string) string {
+	switch family {
+	case snapshot.FamilyIPv4:
+		return "ip4"
+	case snapshot.FamilyIPv6:
+		return "ip6"
+	}
+	return "ip"
+}
+
+func familyWord(a netip.Addr) string {
+	if a.Is4() {
+		return snapshot.FamilyIPv4
+	}
+	return snapshot.FamilyIPv6
+}
+
+func addressWords(family string) string {
+	switch family {
+	case snapshot.FamilyIPv4:
+		return "IPv4 address"
+	case snapshot.FamilyIPv6:
+		return "IPv6 address"
+	}
+	return "address"
 }
 
 // choose takes the usable addresses in turn. A name may point anywhere, so each is held against the guard here, after
@@ -37,11 +66,11 @@ func (p *probe) choose(addrs []netip.Addr) (netip.Addr, error) {
 		addrs[i] = addrs[i].Unmap()
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
-	addrs = slices.Compact(addrs)
+	addrs = slices.DeleteFunc(slices.Compact(addrs), func(a netip.Addr) bool { return p.family != "" && familyWord(a) != p.family })
 	usable := slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return p.Refuses(a) != "" })
 	switch {
 	case len(addrs) == 0:
-		return netip.Addr{}, failf(report.CauseDNS, "%s has no address", p.name)
+		return netip.Addr{}, failf(report.CauseDNS, "%s has no %s", p.name, addressWords(p.family))
 	case len(usable) == 0:
 		return netip.Addr{}, failf(report.CauseDNS, "%s resolves to %s, %s", p.name, addrs[0], p.Refuses(addrs[0]))
 	}
@@ -69,7 +98,7 @@ func (p *probe) resolveFailure(err error) error {
 	case !errors.As(err, &d):
 		return failf(report.CauseDNS, "%s did not resolve: %s", p.name, clean(err.Error()))
 	case d.IsNotFound:
-		return failf(report.CauseDNS, "%s does not exist or has no address", p.name)
+		return failf(report.CauseDNS, "%s does not exist or has no %s", p.name, addressWords(p.family))
 	}
 	return failf(report.CauseDNS, "%s did not resolve: %s", p.name, clean(d.Err))
 }

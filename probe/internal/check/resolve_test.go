@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -15,10 +16,11 @@ import (
 
 // names is a resolver of one answer.
 type names struct {
-	want  string
-	addrs []string
-	err   error
-	hang  bool
+	network string // that must be asked for; "": ip
+	want    string
+	addrs   []string
+	err     error
+	hang    bool
 }
 
 func (n names) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -26,7 +28,7 @@ func (n names) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 		<-ctx.Done()
 		return nil, &net.DNSError{Err: "i/o timeout", Name: host, IsTimeout: true}
 	}
-	if network != "ip" || host != n.want {
+	if network != cmp.Or(n.network, "ip") || host != n.want {
 		return nil, errors.New("asked for " + network + " " + host)
 	}
 	var addrs []netip.Addr

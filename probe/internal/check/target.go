@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/miekg/dns"
 	"golang.org/x/net/idna"
 
 	"steerpoint/snapshot"
@@ -31,6 +33,11 @@ type Target struct {
 	body     string
 	slowest  time.Duration // 0: no limit
 	verify   bool
+	certDays int           // the certificate must last so long; 0: as long as it is valid
+	family   string        // of name's addresses: ipv4, ipv6; "": any
+	service  string        // gRPC: whose health is asked, "" the server's
+	question dns.Question  // of kind dns
+	rcode    int           // of kind dns
 	turn     atomic.Uint32 // of the addresses of name
 }
 
@@ -47,14 +54,21 @@ func bad(field, format string, args ...any) error {
 // maxWait bounds interval and timeout: an hour is the longest the language of resources has.
 const maxWait = time.Hour
 
+// maxCertDays bounds certDays: no authority signs for longer than two years, and five are enough for a private one.
+const maxCertDays = 5 * 365
+
 // NewTarget checks every field of a task. The error is a *FieldError.
 func NewTarget(t *snapshot.ProbeTask) (*Target, error) {
 	g := &Target{
 		id: t.ID, kind: t.Kind, timeout: t.Timeout, slowest: t.MaxLatency,
-		statuses: t.Statuses, body: t.Body, method: t.Method, verify: t.TLSVerify,
+		statuses: t.Statuses, body: t.Body, method: t.Method, verify: t.TLSVerify, certDays: t.CertDays, family: t.Family,
 	}
 	switch {
-	case t.Port < 1 || t.Port > 65535:
+	case !slices.Contains(snapshot.Kinds(), t.Kind):
+		return nil, bad("kind", "%q is not one this point can probe: %s", t.Kind, strings.Join(snapshot.Kinds(), ", "))
+	case t.Kind == snapshot.KindICMP && t.Port != 0:
+		return nil, bad("port", "%d is there, and ICMP has no ports", t.Port)
+	case t.Kind != snapshot.KindICMP && (t.Port < 1 || t.Port > 65535):
 		return nil, bad("port", "%d is not one of 1 to 65535", t.Port)
 	case t.Interval <= 0 || t.Interval > maxWait:
 		return nil, bad("interval", "%v is not above 0 and at most %v", t.Interval, maxWait)
@@ -62,24 +76,37 @@ func NewTarget(t *snapshot.ProbeTask) (*Target, error) {
 		return nil, bad("timeout", "%v is not above 0 and at most the interval, %v", t.Timeout, t.Interval)
 	case t.MaxLatency < 0:
 		return nil, bad("maxLatency", "%v is negative", t.MaxLatency)
+	case t.CertDays < 0 || t.CertDays > maxCertDays:
+		return nil, bad("certDays", "%d is not one of 0 to %d", t.CertDays, maxCertDays)
+	case t.CertDays > 0 && t.Kind != snapshot.KindHTTPS && t.Kind != snapshot.KindGRPCS:
+		return nil, bad("certDays", "kind %s has no certificate", t.Kind)
+	case t.Family != "" && t.Family != snapshot.FamilyIPv4 && t.Family != snapshot.FamilyIPv6:
+		return nil, bad("family", "%q is neither ipv4 nor ipv6", t.Family)
 	}
 	g.port = uint16(t.Port)
 	if err := g.setAddress(t.Address); err != nil {
 		return nil, err
 	}
 	switch t.Kind {
-	case snapshot.KindTCP:
-		return g, nil
 	case snapshot.KindHTTP, snapshot.KindHTTPS:
 		return g, g.setHTTP(t)
-	default:
-		return nil, bad("kind", "%q is not one this point can probe: http, https or tcp", t.Kind)
+	case snapshot.KindGRPC, snapshot.KindGRPCS:
+		return g, g.setGRPC(t)
+	case snapshot.KindDNS:
+		return g, g.setDNS(t)
 	}
+	return g, nil // tcp, udp16 and icmp ask nothing that could be wrong
 }
+
+// grpc reports whether gRPC is spoken.
+func (g *Target) grpc() bool { return g.kind == snapshot.KindGRPC || g.kind == snapshot.KindGRPCS }
 
 func (g *Target) setAddress(address string) error {
 	if a, err := netip.ParseAddr(address); err == nil {
 		g.addr = a.Unmap()
+		if g.family != "" && g.family != familyWord(g.addr) {
+			return bad("family", "%s is not an %s address", g.addr, g.family)
+		}
 		return nil
 	}
 	name, err := asciiName(address)
@@ -132,22 +159,31 @@ func (g *Target) setHTTP(t *snapshot.ProbeTask) error {
 			return bad("statuses", "%d-%d is not a range of status codes", r.Min, r.Max)
 		}
 	}
-	u, err := url.Parse(t.URL)
-	switch {
-	case err != nil:
-		return bad("url", "%v", err)
-	case u.Scheme != t.Kind:
-		return bad("url", "the scheme of %q is not %s", t.URL, t.Kind)
-	case u.Hostname() == "":
-		return bad("url", "%q has no host", t.URL)
-	case u.User != nil:
-		return bad("url", "it holds a user; credentials have no place in a probe")
-	}
-	if g.sni, err = hostOf(u.Hostname()); err != nil {
-		return bad("url", "its host %q is neither an IP address nor a host name", u.Hostname())
+	u, err := g.parse(t)
+	if err != nil {
+		return err
 	}
 	g.host, g.uri = hostHeader(g.sni, u), requestTarget(u)
 	return nil
+}
+
+// parse reads the URL of a task, whose scheme is its kind, and its host.
+func (g *Target) parse(t *snapshot.ProbeTask) (*url.URL, error) {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		return nil, bad("url", "%v", err)
+	case u.Scheme != t.Kind:
+		return nil, bad("url", "the scheme of %q is not %s", t.URL, t.Kind)
+	case u.Hostname() == "":
+		return nil, bad("url", "%q has no host", t.URL)
+	case u.User != nil:
+		return nil, bad("url", "it holds a user; credentials have no place in a probe")
+	}
+	if g.sni, err = hostOf(u.Hostname()); err != nil {
+		return nil, bad("url", "its host %q is neither an IP address nor a host name", u.Hostname())
+	}
+	return u, nil
 }
 
 func hostOf(host string) (string, error) {
@@ -184,10 +220,13 @@ func requestTarget(u *url.URL) string {
 }
 
 func defaultPort(scheme string) int {
-	if scheme == snapshot.KindHTTPS {
+	switch scheme {
+	case snapshot.KindHTTPS, snapshot.KindGRPCS:
 		return 443
+	case snapshot.KindHTTP:
+		return 80
 	}
-	return 80
+	return 0 // gRPC in the clear has none
 }
 
 // accepts reports whether a status is in the expectation.

@@ -18,9 +18,32 @@ func TestBadTasks(t *testing.T) {
 		field, reason string
 		change        func(*snapshot.ProbeTask)
 	}{
-		{"kind", `"icmp"`, func(t *snapshot.ProbeTask) { t.Kind = "icmp" }},
-		{"kind", `"udp16"`, func(t *snapshot.ProbeTask) { t.Kind = "udp16" }},
-		{"kind", `"dns"`, func(t *snapshot.ProbeTask) { t.Kind = "dns" }},
+		{"kind", `"quic"`, func(t *snapshot.ProbeTask) { t.Kind, t.Port = "quic", 0 }},
+		{"port", "no ports", func(t *snapshot.ProbeTask) { t.Kind = "icmp" }},
+		{"certDays", "-1", func(t *snapshot.ProbeTask) { t.CertDays = -1 }},
+		{"certDays", "9999", func(t *snapshot.ProbeTask) { t.CertDays = 9999 }},
+		{"certDays", "no certificate", func(t *snapshot.ProbeTask) { t.CertDays = 14 }},
+		{"family", "neither", func(t *snapshot.ProbeTask) { t.Family = "ip" }},
+		{"family", "192.0.2.1 is not an ipv6 address", func(t *snapshot.ProbeTask) { t.Family = "ipv6" }},
+		{"url", "scheme", func(t *snapshot.ProbeTask) { t.Kind = "dns" }},
+		{"url", "not a name", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/?type=A&rcode=NOERROR" }},
+		{"url", "not a name", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/a/b?type=A&rcode=NOERROR" }},
+		{"url", "not a name", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/a..b?type=A&rcode=NOERROR" }},
+		{"url", `type ""`, func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/a.example?rcode=NOERROR" }},
+		{"url", `type "ANY"`, func(t *snapshot.ProbeTask) {
+			t.Kind, t.URL = "dns", "dns://ns.example/a.example?type=ANY&rcode=NOERROR"
+		}},
+		{"url", `type "AXFR"`, func(t *snapshot.ProbeTask) {
+			t.Kind, t.URL = "dns", "dns://ns.example/a.example?type=AXFR&rcode=NOERROR"
+		}},
+		{"url", `rcode "OK"`, func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/a.example?type=A&rcode=OK" }},
+		{"url", `rcode "BADVERS"`, func(t *snapshot.ProbeTask) { t.Kind, t.URL = "dns", "dns://ns.example/a.example?type=A&rcode=BADVERS" }},
+		{"body", "cannot be", func(t *snapshot.ProbeTask) {
+			t.Kind, t.URL, t.Body = "dns", "dns://ns.example/a.example?type=A&rcode=NOERROR", strings.Repeat("x", 1<<16)
+		}},
+		{"url", "query", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "grpc", "grpc://a.example:1/?a" }},
+		{"url", "not the name", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "grpc", "grpc://a.example:1/a/b" }},
+		{"url", "not the name", func(t *snapshot.ProbeTask) { t.Kind, t.URL = "grpc", "grpc://a.example:1/a%20b" }},
 		{"kind", `""`, func(t *snapshot.ProbeTask) { t.Kind = "" }},
 		{"address", "neither", func(t *snapshot.ProbeTask) { t.Address = "" }},
 		{"address", "neither", func(t *snapshot.ProbeTask) { t.Address = "192.0.2.1:80" }},
@@ -68,7 +91,7 @@ func FuzzTarget(f *testing.F) {
 		tk := task("http", netip.MustParseAddrPort("192.0.2.1:80"))
 		tk.Kind, tk.Address, tk.URL = kind, address, url
 		g, err := NewTarget(&tk)
-		if err != nil || kind == "tcp" {
+		if err != nil || kind != "http" && kind != "https" {
 			return
 		}
 		p := &probe{Checker: newChecker(Config{}), Target: g}

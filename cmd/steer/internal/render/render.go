@@ -143,7 +143,7 @@ func Resources(w io.Writer, p text.Painter, now time.Time, rs []api.Resource) {
 // Probes writes one line a probe, with its phases.
 func Probes(w io.Writer, p text.Painter, r api.ProbeResults) {
 	var t text.Table
-	t.Row("POINT", "EDGE", "ADDRESS", "RESULT", "LATENCY", "DNS", "CONNECT", "TLS", "FIRST BYTE", "DETAIL")
+	t.Row("POINT", "EDGE", "ADDRESS", "RESULT", "LATENCY", "DNS", "CONNECT", "TLS", "FIRST BYTE", "TOTAL", "DETAIL")
 	for _, x := range r.Results {
 		result := text.Cell{Text: "ok", Color: text.Good}
 		if !x.OK {
@@ -153,9 +153,21 @@ func Probes(w io.Writer, p text.Painter, r api.ProbeResults) {
 			result.Text += " " + strconv.Itoa(x.Status)
 		}
 		t.Row(x.Point, dash(x.Edge), dash(x.Address), result, millis(x.LatencyMs), millis(x.Phases.DNSMs),
-			millis(x.Phases.ConnectMs), millis(x.Phases.TLSMs), millis(x.Phases.FirstByteMs), x.Detail)
+			millis(x.Phases.ConnectMs), millis(x.Phases.TLSMs), millis(x.Phases.FirstByteMs), millis(x.Phases.TotalMs), probeDetail(&x))
 	}
 	t.Write(w, p, "")
+}
+
+// probeDetail says what else there is to know; of a certificate the day is enough.
+func probeDetail(x *api.ProbeResult) string {
+	var parts []string
+	if x.Detail != "" {
+		parts = append(parts, x.Detail)
+	}
+	if x.CertificateExpires != nil {
+		parts = append(parts, "certificate until "+x.CertificateExpires.UTC().Format(time.DateOnly))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Override writes what an override did.

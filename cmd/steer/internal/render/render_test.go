@@ -180,13 +180,13 @@ func TestProbesAndResources(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	var b strings.Builder
 	Probes(&b, text.Painter{}, api.ProbeResults{Results: []api.ProbeResult{
-		{Point: "local", Edge: "east", Address: "127.0.0.11:80", OK: true, Status: 200, LatencyMs: 250.4, Phases: api.Phases{ConnectMs: 0.25}},
+		{Point: "local", Edge: "east", Address: "127.0.0.11:80", OK: true, Status: 200, LatencyMs: 250.4, Phases: api.Phases{ConnectMs: 0.25, TotalMs: 251}, CertificateExpires: &now},
 		{Point: "local", Address: "127.0.0.12:80", Cause: "refused", Detail: "connection refused"},
 	}})
 	compare(t, b.String(), `
-POINT  EDGE  ADDRESS        RESULT        LATENCY  DNS    CONNECT  TLS    FIRST BYTE  DETAIL
-local  east  127.0.0.11:80  ok 200        250ms    0.0ms  0.2ms    0.0ms  0.0ms
-local  -     127.0.0.12:80  fail refused  0.0ms    0.0ms  0.0ms    0.0ms  0.0ms       connection refused
+POINT  EDGE  ADDRESS        RESULT        LATENCY  DNS    CONNECT  TLS    FIRST BYTE  TOTAL  DETAIL
+local  east  127.0.0.11:80  ok 200        250ms    0.0ms  0.2ms    0.0ms  0.0ms       251ms  certificate until 2026-05-01
+local  -     127.0.0.12:80  fail refused  0.0ms    0.0ms  0.0ms    0.0ms  0.0ms       0.0ms  connection refused
 `)
 	b.Reset()
 	Resources(&b, text.Painter{}, now, []api.Resource{{Name: "shop", Revision: 7, Modified: now.Add(-time.Hour), Actor: "ann"}})

@@ -32,16 +32,20 @@ const (
 	RoleHealth = "health" // health and metrics of a node without an API
 	RoleDemo   = "demo"   // the demo edges; only the port counts
 	RoleNodes  = "nodes"  // where nodes join and follow; unset: no nodes
+	// RoleNearest answers probes of kind udp16; unset: it does not. 7077 is the usual port.
+	RoleNearest = "nearest"
 )
 
 // NodesListen is where `steer control` takes nodes unless it is told otherwise: nodes are elsewhere, so every address.
 const NodesListen = ":7072"
 
-func roles() []string { return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleDemo} }
+func roles() []string {
+	return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleNearest, RoleDemo}
+}
 
 func defaults() map[string]string {
 	return map[string]string{
-		RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleNodes: "", RoleDemo: "",
+		RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleNodes: "", RoleNearest: "", RoleDemo: "",
 	}
 }
 
