@@ -61,6 +61,9 @@ type Config struct {
 	HistoryBytes int64
 	// SaveEvery is the time between two snapshots of what the core has learnt; 0: 10 s.
 	SaveEvery time.Duration
+	// TapeBytes and TapeAge bound the tape of what the engine was told; the oldest goes first. 0: 1 GiB and 90 days.
+	TapeBytes int64
+	TapeAge   time.Duration
 	// Cluster is the name of the cluster in certificates, fixed with the first start; "": steer.
 	Cluster string
 	// CertLife is how long the certificate of a node lives; 0: 24 h. Nodes renew at two thirds of it.
@@ -128,12 +131,13 @@ type Control struct {
 	folder  *folder.Folder
 	store   *store.Store
 	commits committer // the store, or a test's
-	clock   *moment.Clock
+	tape    *recorder
 	started time.Time
 	token   string
 	ln      net.Listener
 
-	engine       *engine.Engine // owned by the loop once Run has started
+	present // engine and clock; the engine is owned by the loop once Run has started
+
 	observations chan report.Observation
 	calls        chan func()
 	nodeNews     chan struct{}    // a node came, went or changed
@@ -190,7 +194,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
 		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1),
-		feed: feed.New(4096), engine: engine.New(cfg.Points), current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
+		feed: feed.New(4096), present: present{engine: engine.New(cfg.Points)}, current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -255,6 +259,7 @@ func (c *Control) open(ctx context.Context) error {
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
+	c.waits, c.certificate = c.queue.waits, c.certificates.of
 	if err := c.restore(ctx); err != nil {
 		return err
 	}
@@ -327,6 +332,7 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("housekeeping", c.housekeep)
 	g.Go("history", c.keepHistory)
 	g.Go("API", c.serve)
+	g.Go("tape", c.runTape)
 	err := g.Wait()
 	c.stopped()
 	return errors.Join(err, c.Close())

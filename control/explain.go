@@ -9,6 +9,7 @@ import (
 
 	"steerpoint/control/api"
 	"steerpoint/control/internal/engine"
+	"steerpoint/steering"
 	"steerpoint/steering/scope"
 )
 
@@ -48,17 +49,9 @@ func parseAddr(where, s string) (netip.Addr, error) {
 // explain says why a client gets what it gets: by the rules and the geo data of control, and by the name server itself
 // where one runs in this process.
 func (c *Control) explain(ctx context.Context, q explainQuery) (*api.Explanation, error) {
-	x := &api.Explanation{Host: q.host, Type: q.typ, From: "none", ECSScope: -1, Matched: []string{}, Answer: []string{}, Text: []string{}}
-	decider := q.resolver
-	if q.resolver.IsValid() {
-		x.Resolver, x.From = q.resolver.String(), "resolver"
-	}
-	if q.client.IsValid() {
-		decider, x.Client, x.From = q.client, q.client.String(), "ecs"
-	}
-	place := c.place(&decider, q, x)
+	x, place, decider := c.question(q)
 	found := false
-	err := c.do(ctx, func() { found = c.explainRules(x, place, decider) })
+	err := c.do(ctx, func() { found = c.explainRules(c.clock.Now(), x, place, decider) })
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +63,20 @@ func (c *Control) explain(ctx context.Context, q explainQuery) (*api.Explanation
 	}
 	x.Text = explainText(x)
 	return x, nil
+}
+
+// question begins an explanation: who decides, and where that is.
+func (c *Control) question(q explainQuery) (x *api.Explanation, place scope.Place, decider netip.Addr) {
+	x = &api.Explanation{Host: q.host, Type: q.typ, From: "none", ECSScope: -1, Matched: []string{}, Answer: []string{}, Text: []string{}}
+	decider = q.resolver
+	if q.resolver.IsValid() {
+		x.Resolver, x.From = q.resolver.String(), "resolver"
+	}
+	if q.client.IsValid() {
+		decider, x.Client, x.From = q.client, q.client.String(), "ecs"
+	}
+	place = c.place(&decider, q, x) // may leave the decision to the resolver
+	return x, place, decider
 }
 
 // place looks the client up; one that nobody knows is decided by its resolver, as the name server does.
@@ -87,13 +94,12 @@ func (c *Control) place(decider *netip.Addr, q explainQuery, x *api.Explanation)
 }
 
 // explainRules finds the rule that matches, in the loop.
-func (c *Control) explainRules(x *api.Explanation, place scope.Place, decider netip.Addr) bool {
+func (c *present) explainRules(now steering.Instant, x *api.Explanation, place scope.Place, decider netip.Addr) bool {
 	s := c.findHost(x.Host)
 	if s == nil {
 		return false
 	}
 	x.Service = s.Name
-	now := c.clock.Now()
 	var best *engine.View
 	var bestScope scope.Scope
 	for _, v := range c.engine.Views(now, s.Name) {
@@ -211,6 +217,9 @@ func explainText(x *api.Explanation) []string {
 	}
 	if x.ECSScope >= 0 {
 		out = append(out, fmt.Sprintf("ECS scope /%d: every address in that block has this answer", x.ECSScope))
+	}
+	if x.At != nil {
+		return out
 	}
 	return append(out, fmt.Sprintf("map version %d", x.MapVersion))
 }

@@ -36,8 +36,7 @@ func (c *Control) evaluate(ctx context.Context) error {
 		case <-c.nodeNews:
 			c.nodesChanged()
 		case <-timer.C:
-			now := c.clock.Moment()
-			c.take(now, c.engine.Advance(now.At))
+			c.advance(c.clock.Moment())
 			c.sendProbes()
 		}
 		timer.Reset(c.untilNext())
@@ -75,6 +74,7 @@ func (c *Control) observe(o *report.Observation) {
 	c.metrics.observed(o)
 	c.noteLocal(o)
 	c.certificates.note(at, o)
+	c.tape.observation(c.engine, now.At, at, o)
 	if out := c.engine.Observe(at, o); out != nil {
 		c.take(now, out)
 	}
@@ -152,6 +152,9 @@ func (c *Control) workOf(now moment.Moment, o *engineOutcome) (*work, error) {
 	for i := range o.Events {
 		ev := &o.Events[i]
 		e := c.event(o, ev)
+		if ev.Kind == steering.EventDecision {
+			c.tape.decision(now.At, o.Rule, ev)
+		}
 		if ev.Kind == steering.EventDecision && ev.From != "" {
 			if err := c.logSwitch(w, o, ev); err != nil {
 				return nil, err
@@ -298,6 +301,7 @@ func (c *Control) everySecond(ctx context.Context) {
 	err := c.do(ctx, func() {
 		now := c.clock.Moment()
 		c.engine.RefreshSlow(now.At)
+		c.keepTape(now, false)
 		c.refreshPoints()
 		c.sendProbes()
 		c.nodeAlarms()

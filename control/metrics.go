@@ -83,6 +83,21 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
 		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c),
+		gauge("steer_control_tape_size_bytes", "Size of the tape on disk.", func() float64 {
+			if c.tape == nil {
+				return 0
+			}
+			s, _ := c.tape.Stats() // a folder that cannot be read is an alarm of its own
+			return float64(s.Bytes)
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "steer_control_tape_missing_total", Help: "Records that should be on the tape and are not: the disk could not follow, or takes nothing.",
+		}, func() float64 {
+			if c.tape == nil {
+				return 0
+			}
+			return float64(c.tape.Missing())
+		}),
 		gauge("steer_control_alarms", "Alarms that are on.", func() float64 { return float64(c.alarms.count()) }),
 		gauge("steer_control_decisions_pending", "Rules whose newest decision waits for the store.", func() float64 { return float64(c.queue.pending()) }),
 		gauge("steer_control_map_version", "Version of the map name servers answer by.", func() float64 {

@@ -188,6 +188,7 @@ func (c *Control) refreshPoints() {
 	if !slices.EqualFunc(points, old, samePoint) {
 		c.pointsSet = now.At
 		c.tellSilence(points, old)
+		c.tape.points(now.At, points)
 		c.take(now, c.engine.SetPoints(now.At, points))
 		for _, p := range old {
 			if c.engine.Probe(p.Name) == nil {

@@ -132,6 +132,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.dropRecords(raw)
 	c.take(now, outcomes)
 	c.queue.config(c.published())
+	c.keepTape(c.clock.Moment(), true)
 	return nil
 }
 

@@ -310,8 +310,9 @@ func (p *parseCache) drop(key string) {
 // reconfigure gives the engine what is stored, in the loop.
 func (c *Control) reconfigure() {
 	now := c.clock.Moment()
-	out := c.engine.Configure(now.At, now.Wall, c.resources.set(), c.resources.overrides(c.clock))
-	c.take(now, out)
+	overrides := c.resources.overrides(c.clock)
+	c.tape.configuration(now.At, c.resources.docs, overrides)
+	c.take(now, c.engine.Configure(now.At, now.Wall, c.resources.set(), overrides))
 	c.queue.config(c.published())
 	c.sendProbes()
 	for _, w := range c.engine.Warnings() {

@@ -191,8 +191,7 @@ func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	r.clocks.pass(d)
 	err := r.do(r.t.Context(), func() {
-		now := r.clock.Moment()
-		r.take(now, r.Control.engine.Advance(now.At))
+		r.advance(r.clock.Moment())
 		r.sendProbes()
 	})
 	if err != nil {

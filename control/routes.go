@@ -24,6 +24,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.overrideRoutes(a)
 	c.nodeRoutes(a)
 	c.historyRoutes(a)
+	c.tapeRoute(a)
 	c.watchRoute(ctx, a)
 	registry := a.OpenAPI().Components.Schemas
 	if model := registry.Map()["ErrorModel"]; model != nil {
@@ -286,6 +287,7 @@ type explainInput struct {
 	Client   string `query:"client" maxLength:"50" doc:"address of the client, as ECS would carry it"`
 	Resolver string `query:"resolver" maxLength:"50"`
 	Type     string `query:"type" maxLength:"10" doc:"DNS type; default A"`
+	At       string `query:"at" maxLength:"50" doc:"RFC 3339 time in the past, of which the tape tells; default now"`
 }
 
 type switchesInput struct {
@@ -310,7 +312,7 @@ func (c *Control) stateRoutes(a huma.API) {
 			if err != nil {
 				return nil, err
 			}
-			x, err := c.explain(ctx, q)
+			x, err := c.explainWhen(ctx, q, in.At)
 			if err != nil {
 				return nil, err
 			}

@@ -51,6 +51,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 	if !s.Map.Published.IsZero() {
 		s.Map.AgeSeconds = s.Now.Sub(s.Map.Published).Seconds()
 	}
+	s.Tape = c.tapeStatus()
 	s.Alarms = c.alarms.list()
 	for _, a := range s.Alarms {
 		if a.Code == api.AlarmStore {
@@ -80,7 +81,7 @@ func (c *Control) serviceStatus(now steering.Instant, service string, s *api.Sta
 }
 
 // wall gives a time of an instant for the API; nil for 0.
-func (c *Control) wall(at steering.Instant) *time.Time {
+func (c *present) wall(at steering.Instant) *time.Time {
 	if at == 0 {
 		return nil
 	}
@@ -88,14 +89,14 @@ func (c *Control) wall(at steering.Instant) *time.Time {
 	return &t
 }
 
-func (c *Control) ruleStatus(now steering.Instant, v *engine.View) api.RuleStatus {
+func (c *present) ruleStatus(now steering.Instant, v *engine.View) api.RuleStatus {
 	d := &v.Decision
 	r := api.RuleStatus{
 		Rule: v.Config.Name, Scope: v.Config.Scope, Mode: v.Config.Mode.String(), Edge: d.Edge, Set: d.Set, Cause: string(d.Cause),
 		Since: c.clock.Wall(d.Since).Truncate(time.Millisecond), Sequence: d.Seq, Degraded: d.Degraded, AllDown: d.AllDead,
 		Next: c.wall(d.Next), Forced: d.Forced, Frozen: d.Frozen, Held: d.Held, Points: slices.Clone(v.Config.Points),
 		WhenAllDown: whenAllDown(d), Probed: v.Rule.Probe.Enabled, ScheduleNext: c.wall(d.ScheduleNext),
-		TTLSeconds: time.Duration(v.Service.RuleTTL(v.Rule)).Seconds(), Pending: c.queue.waits(v.Key), Warning: v.Warning,
+		TTLSeconds: time.Duration(v.Service.RuleTTL(v.Rule)).Seconds(), Pending: c.waits(v.Key), Warning: v.Warning,
 	}
 	if r.Points == nil {
 		r.Points = []string{}
@@ -114,7 +115,7 @@ func (c *Control) ruleStatus(now steering.Instant, v *engine.View) api.RuleStatu
 }
 
 // edgeViews lists every edge of the rule, disabled and drained ones too, and says of each why it is answered or not.
-func (c *Control) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView {
+func (c *present) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView {
 	out := []api.EdgeView{}
 	add := func(name string) {
 		if slices.ContainsFunc(out, func(e api.EdgeView) bool { return e.Edge == name }) {
@@ -129,7 +130,7 @@ func (c *Control) edgeViews(now steering.Instant, v *engine.View) []api.EdgeView
 				view = c.edgeView(now, &v.Edges[i])
 				for j := range view.Addresses {
 					a := &view.Addresses[j]
-					a.CertificateExpires = c.certificates.of(v.Config.Service, name, a.Address)
+					a.CertificateExpires = c.certificate(v.Config.Service, name, a.Address)
 				}
 			}
 		}
@@ -167,7 +168,7 @@ func share(edge string, v *engine.View) float64 {
 	return float64(own) / float64(all)
 }
 
-func (c *Control) edgeView(now steering.Instant, e *steering.EdgeStatus) api.EdgeView {
+func (c *present) edgeView(now steering.Instant, e *steering.EdgeStatus) api.EdgeView {
 	out := api.EdgeView{
 		Edge: e.Edge, Enabled: e.Enabled, Verdict: e.Verdict.String(), Held: e.Held, Since: c.wall(e.Since), UpSince: c.wall(e.UpSince),
 		Confirmed: e.Confirmed, Damped: e.Damped, Penalty: e.Penalty, ScoreMs: ms(e.Score), Availability: e.Availability,
@@ -184,7 +185,7 @@ func (c *Control) edgeView(now steering.Instant, e *steering.EdgeStatus) api.Edg
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func (c *Control) votes(votes []steering.Vote, now steering.Instant, slow map[string]time.Duration) []api.VoteView {
+func (c *present) votes(votes []steering.Vote, now steering.Instant, slow map[string]time.Duration) []api.VoteView {
 	out := make([]api.VoteView, 0, len(votes))
 	for _, v := range votes {
 		w := api.VoteView{
@@ -294,7 +295,7 @@ func (c *Control) pointState(now moment.Moment, name string) string {
 }
 
 // findHost finds the service a name belongs to: its service CNAME, a domain of its, or a wildcard domain around it.
-func (c *Control) findHost(host string) *spec.Service {
+func (c *present) findHost(host string) *spec.Service {
 	var wild *spec.Service
 	for _, s := range c.engine.Services() {
 		if c.engine.Set().CNAME(s) == host {

@@ -82,7 +82,7 @@ func problem(p *api.Problem) *fault.Error {
 	switch p.Code {
 	case api.CodeInvalid, api.CodeBadRequest, api.CodeNotSupported, api.CodeTooLarge:
 		e.Exit = fault.ExitBadInput
-	case api.CodeNotFound:
+	case api.CodeNotFound, api.CodeBeforeTape:
 		e.Exit = fault.ExitNotSo
 	case api.CodeUnauthorized:
 		e.Do = "give the token with --token or STEER_TOKEN; on the server's machine it is in <data>/admin.token"

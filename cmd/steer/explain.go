@@ -12,14 +12,20 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	var q api.ExplainQuery
+	var at string
 	c := &cobra.Command{
 		Use:   "explain HOST",
 		Short: "Say word for word why a visitor gets the answer they get",
 		Example: "  steer explain shop.gslb.example.net --client 203.0.113.7\n" +
-			"  steer explain shop.gslb.example.net --resolver 192.0.2.53 --type AAAA",
+			"  steer explain shop.gslb.example.net --resolver 192.0.2.53 --type AAAA\n" +
+			"  steer explain shop.gslb.example.net --client 203.0.113.7 --at 2026-01-02T03:04:05Z",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Host = args[0]
+			var err error
+			if q.At, err = a.pastTime("--at", at); err != nil {
+				return err
+			}
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -33,6 +39,7 @@ func (a *app) explainCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&q.Client, "client", "", "address of the visitor, as a resolver would send it in the client-subnet option")
 	c.Flags().StringVar(&q.Resolver, "resolver", "", "address of the visitor's resolver")
+	c.Flags().StringVar(&at, "at", "", "a time in the past (RFC 3339, or a duration ago such as 2h), from the tape")
 	c.Flags().StringVar(&q.Type, "type", "", "record type (default A)")
 	return c
 }

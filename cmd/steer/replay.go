@@ -18,16 +18,25 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var with string
+	var x exportOptions
 	c := &cobra.Command{
-		Use:   "replay FILE",
-		Short: "Run a timeline of probe results through the decision core",
+		Use:   "replay {FILE | --export SERVICE}",
+		Short: "Run a timeline of probe results through the decision core, or export a recorded one",
 		Long: `Run a timeline through the decision core, as fast as it goes.
 
 One JSON line a decision goes to standard output. Each expectation of the file that does not hold is a line on
 standard error, and the exit code is then 1. With --with the resources of another file hold from the start, and the
-expectations are left out: what would have happened under these rules? The differences go to standard error.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+expectations are left out: what would have happened under these rules? The differences go to standard error.
+
+With --export the server gives what it recorded of a service, as such a timeline: what probe points saw, what operators
+did, and what was decided. Replayed, it gives the same decisions.`,
+		Example: "  steer replay --export shop --since 24h -o day.txtar\n" +
+			"  steer replay day.txtar --with new.yaml",
+		Args: x.args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if x.service != "" {
+				return a.exportTape(cmd, &x)
+			}
 			data, err := a.readFile(args[0])
 			if err != nil {
 				return err
@@ -53,6 +62,7 @@ expectations are left out: what would have happened under these rules? The diffe
 		},
 	}
 	c.Flags().StringVar(&with, "with", "", "resources that hold instead of the timeline's own")
+	x.flags(c)
 	return c
 }
 

@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	freeport NAME...             sets each variable to a port that is free for UDP and TCP on 127.0.0.1
 //	nodeready FOLDER NAME        wait until the steer on another data folder listens; sets $NAME_DNS and $NAME_HEALTH
 //	apiport NAME                 sets a variable to the port of the API that $API names
+//	now NAME                     sets a variable to the present time
 //	fromfile NAME FILE           sets a variable to the content of a file, without the blanks around it
 //	points RULE                  (a program) the probe points of a rule of the service shop, by name
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
@@ -66,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"nodeready":  nodeReady,
 			"fromfile":   fromFile,
 			"apiport":    apiPort,
+			"now":        nowIs,
 		},
 	})
 }
@@ -274,4 +276,11 @@ func TestScriptsSayWhatTheyCover(t *testing.T) {
 			t.Errorf("%s has no line `# Covers: ...`", f)
 		}
 	}
+}
+
+func nowIs(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: now NAME")
+	}
+	ts.Setenv(args[0], time.Now().UTC().Format(time.RFC3339Nano))
 }

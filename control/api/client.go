@@ -114,7 +114,11 @@ func (c *Client) Status(ctx context.Context, service string) (Status, error) {
 }
 
 // ExplainQuery asks why Host is answered as it is. Client, Resolver and Type may be empty.
-type ExplainQuery struct{ Host, Client, Resolver, Type string }
+// At is a time in the past, of which the tape tells; zero: now.
+type ExplainQuery struct {
+	Host, Client, Resolver, Type string
+	At                           time.Time
+}
 
 // Explain says why.
 func (c *Client) Explain(ctx context.Context, e ExplainQuery) (Explanation, error) {
@@ -123,6 +127,9 @@ func (c *Client) Explain(ctx context.Context, e ExplainQuery) (Explanation, erro
 		if v != "" {
 			q.Set(k, v)
 		}
+	}
+	if !e.At.IsZero() {
+		q.Set("at", e.At.UTC().Format(time.RFC3339Nano))
 	}
 	var x Explanation
 	err := c.do(ctx, http.MethodGet, "/explain", q, nil, &x)
@@ -205,6 +212,33 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	var v Version
 	err := c.do(ctx, http.MethodGet, "/version", nil, nil, &v)
 	return v, err
+}
+
+// Tape writes the timeline of a service between two times, as it was recorded, to w. A zero from means since the tape
+// begins, a zero to means now.
+func (c *Client) Tape(ctx context.Context, service string, from, to time.Time, w io.Writer) error {
+	q := url.Values{}
+	for k, t := range map[string]time.Time{"from": from, "to": to} {
+		if !t.IsZero() {
+			q.Set(k, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	req, err := c.newRequest(ctx, http.MethodGet, "/tape/"+url.PathEscape(service), q, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return unreachable(c.base, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return problemOf(res, res.Body)
+	}
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return fmt.Errorf("tape of %s: it was cut off: %w", service, err)
+	}
+	return nil
 }
 
 // request is a body with a revision for If-Match: 0 becomes If-None-Match: * (must not exist).

@@ -27,6 +27,7 @@ const (
 	CodeNotReady           = "NOT_READY"           // 503: still starting
 	CodeNoHistory          = "HISTORY_UNAVAILABLE" // 503: history cannot be read now; everything else goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
+	CodeBeforeTape         = "BEFORE_TAPE"         // 404: nothing was recorded at that time
 	CodeWatchGap           = "WATCH_GAP"           // event: the ring no longer holds what Last-Event-ID asks for
 )
 

@@ -122,6 +122,9 @@ type Explanation struct {
 	// ECSScope is the scope prefix length returned; -1: no client address was given, so no option is returned.
 	ECSScope   int    `json:"ecsScope"`
 	MapVersion uint64 `json:"mapVersion"`
+	// At is the time in the past that was asked for; absent: now. Checkpoint is the time the tape was replayed from.
+	At         *time.Time `json:"at,omitempty"`
+	Checkpoint *time.Time `json:"checkpoint,omitempty"`
 	// Text is the whole story, line by line, word for word.
 	Text []string `json:"text"`
 }

@@ -17,6 +17,16 @@ type Status struct {
 	Nodes     []NodeView        `json:"nodes"`
 	Services  []ServiceStatus   `json:"services"`
 	Overrides []OverrideStatus  `json:"overrides"`
+	// Tape is what is recorded for replays and explanations of the past; absent: nothing can be.
+	Tape *TapeStatus `json:"tape,omitempty"`
+}
+
+// TapeStatus is how the tape is: what the decision core was told, in order.
+type TapeStatus struct {
+	SizeBytes int64      `json:"sizeBytes"`
+	Oldest    *time.Time `json:"oldest,omitempty"` // how far back it goes; absent: it is empty
+	Records   uint64     `json:"records"`          // written by this process
+	Missing   uint64     `json:"missing"`          // of this process, that the disk could not take
 }
 
 // MapStatus is the snapshot name servers answer from.
@@ -72,6 +82,7 @@ const (
 	AlarmHistoryLost = "ALARM_HISTORY_LOST"
 	AlarmGeoFile     = "ALARM_GEO_FILE"
 	AlarmEdgeCert    = "ALARM_EDGE_CERT_EXPIRY"
+	AlarmTape        = "ALARM_TAPE_STOPPED"
 )
 
 // PointStatus is one probe point.

@@ -20,6 +20,9 @@ func (tl *Timeline) Format() []byte {
 	if !tl.Epoch.Equal(defaultEpoch()) {
 		fmt.Fprintf(&b, "epoch %s\n", tl.Epoch.Format(time.RFC3339Nano))
 	}
+	if tl.Begin != 0 {
+		fmt.Fprintf(&b, "begin %s\n", seconds(tl.Begin))
+	}
 	for _, st := range tl.Statements {
 		b.WriteString(st.String())
 		b.WriteByte('\n')
@@ -40,6 +43,9 @@ func (st Statement) String() string {
 		if st.OK {
 			outcome = "ok " + st.Latency.String()
 		}
+		if len(st.Only) > 0 {
+			outcome += " only " + strings.Join(st.Only, ",")
+		}
 		return fmt.Sprintf("%s %s %s %s", st.At, strings.Join(st.Points, ","), strings.Join(st.Edges, ","), outcome)
 	case KindForce:
 		return fmt.Sprintf("force %s %s %s%s", at, st.Rule, st.Edge, st.bound())
@@ -47,6 +53,20 @@ func (st Statement) String() string {
 		return fmt.Sprintf("freeze %s %s%s", at, st.Rule, st.bound())
 	case KindApply:
 		return fmt.Sprintf("apply %s %s", at, st.File)
+	case KindUnforce:
+		return fmt.Sprintf("unforce %s %s", at, st.Rule)
+	case KindUnfreeze:
+		return fmt.Sprintf("unfreeze %s %s", at, st.Rule)
+	case KindDrain:
+		return fmt.Sprintf("drain %s %s", at, st.Edge)
+	case KindUndrain:
+		return fmt.Sprintf("undrain %s %s", at, st.Edge)
+	case KindTick:
+		return fmt.Sprintf("tick %s %s", at, st.Rule)
+	case KindHalt:
+		return "halt " + at
+	case KindState:
+		return fmt.Sprintf("state %s %s", at, st.File)
 	case KindRestart:
 		return "restart " + at
 	case KindExpect:

@@ -178,6 +178,9 @@ func (g *generator) observations(budget int) {
 		}
 		st.Edges = []string{g.edgeRef()}
 		g.outcome(&st)
+		if s := pick(g, g.services...); g.chance(4) {
+			st.Only = []string{s.Name + "/" + pick(g, s.Rules...).Name}
+		}
 		cost := int(st.At.times())
 		if st.Points[0] == All {
 			cost *= len(g.tl.Points)
@@ -297,7 +300,16 @@ func (g *generator) operations() {
 		}
 		s := g.services[g.IntN(len(g.services))]
 		st := Statement{At: Span{From: at, To: at}}
-		switch g.IntN(5) {
+		switch g.IntN(8) {
+		case 3:
+			st.Kind, st.Rule = pick(g, KindUnforce, KindTick), s.Name+"/"+pick(g, s.Rules...).Name
+		case 4:
+			st.Kind, st.Rule = KindUnfreeze, s.Name
+			if g.chance(50) {
+				st.Rule += "/" + pick(g, s.Rules...).Name
+			}
+		case 5:
+			st.Kind, st.Edge = pick(g, KindDrain, KindDrain, KindUndrain), s.Name+"/"+pick(g, s.Edges...).Name
 		case 0:
 			st.Kind, st.Rule, st.Edge = KindForce, s.Name+"/"+pick(g, s.Rules...).Name, pick(g, s.Edges...).Name
 			st.For = g.span()

@@ -19,6 +19,7 @@ type parser struct {
 	sections map[string]bool
 	epochAt  int // line of the epoch, 0: none
 	pointsAt int
+	beginAt  int
 	begun    bool // a statement was seen
 	events   int64
 }
@@ -45,6 +46,11 @@ func (p *parser) file(archive *txtar.Archive) {
 func (p *parser) finish() {
 	if p.pointsAt == 0 {
 		p.fail(0, CodeSyntax, "no points: add a line \"points NAME...\" before the first event")
+	}
+	for i := range p.tl.Statements {
+		if st := &p.tl.Statements[i]; st.Kind != KindExpectSwitches && st.At.From < p.tl.Begin {
+			p.fail(st.Line, CodeSyntax, "time %s is before the timeline begins, at %s (line %d)", seconds(st.At.From), seconds(p.tl.Begin), p.beginAt)
+		}
 	}
 	if p.events > MaxEvents {
 		p.fail(0, CodeLimit, "the lines expand to %d observations or more; at most %d are allowed (a larger STEP makes fewer)",
@@ -74,12 +80,30 @@ func (p *parser) line(n int, text string) {
 	case "epoch":
 		p.epochLine(n, fields[1:])
 		return
+	case "begin":
+		p.beginLine(n, fields[1:])
+		return
 	case "force":
 		good = p.force(&st, fields[1:])
+	case "unforce":
+		good = p.ofRule(&st, KindUnforce, fields, false)
+	case "unfreeze":
+		good = p.ofRule(&st, KindUnfreeze, fields, true)
+	case "tick":
+		good = p.ofRule(&st, KindTick, fields, false)
+	case "drain":
+		good = p.drain(&st, KindDrain, fields)
+	case "undrain":
+		good = p.drain(&st, KindUndrain, fields)
+	case "halt":
+		st.Kind = KindHalt
+		good = p.arity(n, fields[1:], 1, "halt TIME") && p.instant(n, fields[1], &st.At)
+	case "state":
+		good = p.section(&st, KindState, fields)
 	case "freeze":
 		good = p.freeze(&st, fields[1:])
 	case "apply":
-		good = p.apply(&st, fields[1:])
+		good = p.section(&st, KindApply, fields)
 	case "restart":
 		st.Kind = KindRestart
 		good = p.arity(n, fields[1:], 1, "restart TIME") && p.instant(n, fields[1], &st.At)
@@ -155,17 +179,25 @@ func (p *parser) observe(st *Statement, f []string) bool {
 	n := st.Line
 	st.Kind = KindObserve
 	if f[0] == "" || (f[0][0] < '0' || f[0][0] > '9') && f[0][0] != '-' && f[0][0] != '.' {
-		p.fail(n, CodeSyntax, "%q begins no line; allowed: points, epoch, force, freeze, apply, restart, expect, expect-switches, "+
-			"expect-verdict, or a TIME such as 90s or 0s..60s/5s", f[0])
+		p.fail(n, CodeSyntax, "%q begins no line; allowed: points, epoch, force, freeze, apply, restart, begin, unforce, unfreeze, drain, undrain, "+
+			"state, halt, tick, expect, expect-switches, expect-verdict, or a TIME such as 90s or 0s..60s/5s", f[0])
 		return false
 	}
-	if !p.arity(n, f, 5, "TIME POINTS EDGES ok LATENCY\" or \"TIME POINTS EDGES fail CAUSE") {
+	const form = "TIME POINTS EDGES ok LATENCY\" or \"TIME POINTS EDGES fail CAUSE\", at will with \"only SERVICE/RULE,..."
+	only := len(f) == 7 && f[5] == "only"
+	if !only && !p.arity(n, f, 5, form) {
 		return false
 	}
 	good := p.span(n, f[0], &st.At)
 	good = p.pointList(n, f[1], &st.Points) && good
 	good = p.edgeList(n, f[2], &st.Edges) && good
 	good = p.outcome(st, f[3], f[4]) && good
+	if only {
+		st.Only = strings.Split(f[6], ",")
+		for _, rule := range st.Only {
+			good = p.rule(n, rule, new(string)) && good
+		}
+	}
 	if good {
 		points := len(st.Points)
 		if st.Points[0] == All {
@@ -297,9 +329,12 @@ func (p *parser) bound(st *Statement, f []string, form string) bool {
 	return true
 }
 
-func (p *parser) apply(st *Statement, f []string) bool {
-	st.Kind = KindApply
-	if !p.arity(st.Line, f, 2, "apply TIME FILE") {
+// section reads "apply TIME FILE" and "state TIME FILE".
+func (p *parser) section(st *Statement, kind Kind, f []string) bool {
+	st.Kind = kind
+	word := f[0]
+	f = f[1:]
+	if !p.arity(st.Line, f, 2, word+" TIME FILE") {
 		return false
 	}
 	good := p.instant(st.Line, f[0], &st.At)

@@ -224,6 +224,8 @@ func FuzzTimeline(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte("# x\npoints p\nepoch 2026-03-29T00:30:00+08:00\n1.5s..1m/1ms p a@::1,s/*,s/b ok 1µs\nfreeze 0s s for 3s\n-- x --\n"))
+	f.Add([]byte("points p\nbegin 9s\nhalt 9s\nstate 9s s.json\n10s p * ok 1ms only s/r,s/q\ntick 10s s/r\nunforce 11s s/r\nunfreeze 11s s\n" +
+		"drain 12s s/e\nundrain 13s s/e\n-- x --\n-- s.json --\n{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tl, err := Parse("fuzz.txtar", data)
 		if err != nil {

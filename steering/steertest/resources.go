@@ -99,6 +99,7 @@ func (res *resources) targets(edges []string) []target {
 // loaded is every section of a timeline.
 type loaded struct {
 	sections map[string]*resources
+	states   map[string]*States
 	errs     Errors
 	file     string
 }
@@ -111,7 +112,11 @@ func (l *loaded) fail(line int, code Code, format string, args ...any) {
 // edge is an error and not a probe that never happens.
 func load(tl *Timeline, loader Loader) (*loaded, error) {
 	l := &loaded{sections: map[string]*resources{}, file: tl.Name}
-	for _, s := range tl.Sections {
+	l.loadStates(tl)
+	for i, s := range tl.Sections {
+		if _, isState := l.states[s.Name]; isState && i > 0 {
+			continue
+		}
 		rules, err := loader(s.Name, s.Data, tl.Points)
 		if err != nil {
 			l.fail(0, CodeLoad, "section %s: %v", s.Name, err)
@@ -137,6 +142,14 @@ func (l *loaded) check(st *Statement) {
 		for _, text := range st.Edges {
 			l.checkRef(st.Line, text)
 		}
+		for _, rule := range st.Only {
+			l.checkRule(&Statement{Line: st.Line, Rule: rule})
+		}
+	case KindDrain, KindUndrain:
+		service, edge, _ := strings.Cut(st.Edge, "/")
+		if !l.has(ref{service: service, edge: edge}) {
+			l.fail(st.Line, CodeUnknown, "no section has an edge %q; there are: %s", st.Edge, listOrNone(l.edgeNames(service)))
+		}
 	case KindForce:
 		if service, _, _ := strings.Cut(st.Rule, "/"); l.checkRule(st) && !l.has(ref{service: service, edge: st.Edge}) {
 			l.fail(st.Line, CodeUnknown, "service %s has no edge %q; there are: %s", service, st.Edge, listOrNone(l.edgeNames(service)))
@@ -147,9 +160,13 @@ func (l *loaded) check(st *Statement) {
 		if l.checkRule(st) && !l.has(r) {
 			l.fail(st.Line, CodeUnknown, "service %s has no edge %q; there are: %s", r.service, st.Edge, listOrNone(l.edgeNames(r.service)))
 		}
-	case KindExpect, KindExpectSwitches:
+	case KindExpect, KindExpectSwitches, KindUnforce, KindTick:
 		l.checkRule(st)
-	case KindFreeze:
+	case KindApply:
+		if l.sections[st.File] == nil {
+			l.fail(st.Line, CodeSyntax, "section %q holds states, not resources", st.File)
+		}
+	case KindFreeze, KindUnfreeze:
 		if strings.Contains(st.Rule, "/") {
 			l.checkRule(st)
 		} else if !slices.Contains(l.services(), st.Rule) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"steerpoint/steering"
 )
@@ -17,6 +18,8 @@ type Options struct {
 	// With, when set, holds from time 0 to the end in place of the timeline's own resources. Its apply lines are
 	// left out and nothing is expected: the question is what would have happened.
 	With *Section
+	// Restore makes machines from saved states, for state lines; nil: the core's, or with a Machine of another kind none.
+	Restore Restorer
 
 	// trace, for tests, is called after every input that is not the mere passing of time.
 	trace func(now steering.Instant, key string, in Input, d steering.Decision, m Machine)
@@ -34,9 +37,12 @@ func (tl *Timeline) Run(loader Loader, opts Options) (*Result, error) {
 	if len(tl.Sections) == 0 {
 		return nil, Errors{{File: tl.Name, Code: CodeSyntax, Text: "no resources: the first section holds at the start"}}
 	}
-	r := &runner{tl: tl, opts: opts, loaded: l, result: &Result{}, byKey: map[string]*running{}, frozen: map[string]steering.Instant{}}
+	r := &runner{tl: tl, opts: opts, loaded: l, result: &Result{}, epoch: tl.Epoch, byKey: map[string]*running{}, frozen: map[string]steering.Instant{}}
 	if r.opts.Machine == nil {
 		r.opts.Machine = Core
+		if r.opts.Restore == nil {
+			r.opts.Restore = CoreRestore
+		}
 	}
 	start := l.sections[tl.Sections[0].Name]
 	if opts.With != nil {
@@ -78,6 +84,10 @@ type runner struct {
 	targets map[*Statement][]target          // expansions under res
 	frozen  map[string]steering.Instant      // service freezes: until, 0 for ever
 	heard   map[target]map[string][]*running // who takes an observation, by point
+	epoch   time.Time                        // wall time of instant 0, as the newest state line has it
+	drained map[string]bool                  // service/edge
+	halted  bool                             // until the next state line
+	applies applies                          // what of the recording other resources could use
 }
 
 // running is one rule that exists now.
@@ -116,11 +126,11 @@ func (r *runner) run(start *resources) error {
 	if err := r.bounded(start); err != nil {
 		return err
 	}
-	r.hold(0, start)
+	r.hold(r.tl.Begin, start)
 	events, checks, end := r.agenda()
 	also := r.opts.also
-	// Time 0 always comes: the core is first evaluated then.
-	for t, more := steering.Instant(0), true; more; {
+	// The time it begins always comes: the core is first evaluated then.
+	for t, more := r.tl.Begin, true; more; {
 		if err := r.pass(t); err != nil {
 			return err
 		}
@@ -159,6 +169,7 @@ func (r *runner) run(start *resources) error {
 		}
 	}
 	r.countSwitches()
+	r.applies.tell(r, start)
 	return nil
 }
 
@@ -221,22 +232,31 @@ func (r *runner) hold(now steering.Instant, res *resources) {
 		x := old[cfg.Key()]
 		fresh := x == nil
 		if fresh {
-			x = &running{machine: r.opts.Machine(*cfg, r.tl.Epoch)}
+			x = &running{}
 		}
-		x.cfg = *cfg
+		if fresh {
+			x.cfg = r.withoutDrained(cfg)
+			x.machine = r.opts.Machine(x.cfg, r.epoch)
+		}
 		r.rules = append(r.rules, x)
 		r.byKey[cfg.Key()] = x
 		switch until, frozen := r.frozen[cfg.Service]; {
 		case !fresh:
-			r.step(now, x, Input{Config: cfg})
-			x.due = true
+			r.reconfigure(now, x, cfg)
+			continue
+		case r.halted:
 		case frozen && (until == 0 || until > now):
 			r.step(now, x, Input{Freeze: &Freeze{Until: until}})
-		case now > 0:
-			// At time 0 the first event comes before the first evaluation.
+		case now > r.tl.Begin:
+			// At the beginning the first event comes before the first evaluation.
 			r.step(now, x, Input{})
 		}
 	}
+	r.hearers()
+}
+
+// hearers works out anew who takes which observations.
+func (r *runner) hearers() {
 	r.heard = map[target]map[string][]*running{}
 	for _, x := range r.rules {
 		r.listen(x)
@@ -285,6 +305,9 @@ func (r *runner) step(now steering.Instant, x *running, in Input) {
 // pass lets time go on to t: every instant before t that a rule announced is evaluated, in order of time. Rules that
 // announced t itself are marked due, since the events of t come first.
 func (r *runner) pass(t steering.Instant) error {
+	if r.halted {
+		return nil
+	}
 	for {
 		var first *running
 		for _, x := range r.rules {
@@ -324,6 +347,9 @@ func (r *runner) allDue() {
 
 // settle evaluates at t, after its events, the rules that are due.
 func (r *runner) settle(t steering.Instant) error {
+	if r.halted {
+		return nil
+	}
 	for _, x := range r.rules {
 		if !x.due && x.begun && (x.d.Next == 0 || x.d.Next > t) {
 			continue
@@ -356,12 +382,27 @@ func (r *runner) events(t steering.Instant, q *queue) error {
 }
 
 func (r *runner) apply(t steering.Instant, st *Statement) error {
+	if r.halted && st.Kind != KindApply && st.Kind != KindDrain && st.Kind != KindUndrain && st.Kind != KindState {
+		return nil // nobody listens
+	}
 	switch st.Kind {
+	case KindState:
+		if err := r.state(t, st); err != nil {
+			return err
+		}
+	case KindHalt:
+		r.halt(t)
+	case KindTick:
+		r.tick(t, st)
+	case KindDrain, KindUndrain:
+		r.drain(t, st)
+	case KindUnforce:
+		r.unforce(t, st)
 	case KindObserve:
 		r.observe(t, st)
 	case KindForce:
 		r.force(t, st)
-	case KindFreeze:
+	case KindFreeze, KindUnfreeze:
 		r.freeze(t, st)
 	case KindApply:
 		if r.opts.With == nil {
@@ -383,6 +424,9 @@ func (r *runner) apply(t steering.Instant, st *Statement) error {
 
 // begin gives every rule its first evaluation, which comes after the first event there is.
 func (r *runner) begin(t steering.Instant) {
+	if r.halted {
+		return
+	}
 	for _, x := range r.rules {
 		if !x.begun {
 			r.step(t, x, Input{})
@@ -405,10 +449,19 @@ func (r *runner) observe(t steering.Instant, st *Statement) {
 		for _, to := range targets {
 			o.Edge, o.Address, o.Point = to.edge, to.address, point
 			r.result.Events++
+			took := false
 			for _, x := range r.heard[to][point] {
+				if len(st.Only) > 0 && !slices.Contains(st.Only, x.cfg.Key()) {
+					continue
+				}
+				took = true
 				r.step(t, x, Input{Observation: &o})
 			}
+			r.applies.observed(to, took)
 			r.begin(t)
+		}
+		if len(targets) == 0 {
+			r.applies.nowhere(st)
 		}
 	}
 }
@@ -434,21 +487,39 @@ func (r *runner) force(t steering.Instant, st *Statement) {
 	x.due = true
 }
 
+func (r *runner) unforce(t steering.Instant, st *Statement) {
+	x := r.byKey[st.Rule]
+	if x == nil {
+		r.refuse(st, "unforce: there is no rule %s at %s", st.Rule, seconds(t))
+		return
+	}
+	r.step(t, x, Input{Force: &Force{}})
+	x.due = true
+}
+
+// freeze begins or ends a freeze.
 func (r *runner) freeze(t steering.Instant, st *Statement) {
 	service, _, one := strings.Cut(st.Rule, "/")
-	if !one {
-		r.frozen[service] = until(t, st)
+	end, word := until(t, st), "freeze"
+	switch {
+	case st.Kind == KindUnfreeze:
+		end, word = -1, "unfreeze"
+		if !one {
+			delete(r.frozen, service)
+		}
+	case !one:
+		r.frozen[service] = end
 	}
 	found := false
 	for _, x := range r.rules {
 		if x.cfg.Key() == st.Rule || !one && x.cfg.Service == service {
 			found = true
-			r.step(t, x, Input{Freeze: &Freeze{Until: until(t, st)}})
+			r.step(t, x, Input{Freeze: &Freeze{Until: end}})
 			x.due = true
 		}
 	}
 	if !found && one {
-		r.refuse(st, "freeze: there is no rule %s at %s", st.Rule, seconds(t))
+		r.refuse(st, "%s: there is no rule %s at %s", word, st.Rule, seconds(t))
 	}
 }
 

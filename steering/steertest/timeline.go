@@ -29,6 +29,7 @@ type Timeline struct {
 	Name       string   // the file's name, for messages
 	Comment    []string // the comment lines at the top, without their "# "
 	Epoch      time.Time
+	Begin      time.Duration // nothing is evaluated before it; 0 unless a begin line says so
 	Points     []string
 	Statements []Statement // in file order
 	Sections   []Section   // the first holds at the start
@@ -53,6 +54,13 @@ const (
 	KindExpect
 	KindExpectSwitches
 	KindExpectVerdict
+	KindUnforce
+	KindUnfreeze
+	KindDrain
+	KindUndrain
+	KindTick
+	KindHalt
+	KindState
 )
 
 // Statement is one line of a timeline. Which fields are set depends on Kind.
@@ -66,14 +74,16 @@ type Statement struct {
 	OK            bool
 	Latency       time.Duration // of an ok
 	Cause         string        // of a failure
+	// Only, unless empty, are the rules (service/rule) that take the observations.
+	Only []string
 
 	// Rule is "service/rule", or for KindFreeze also a service alone.
 	Rule string
-	// Edge of KindForce, KindExpect and KindExpectVerdict.
+	// Edge of KindForce, KindExpect and KindExpectVerdict. KindDrain and KindUndrain have "service/edge".
 	Edge string
 	// For bounds a force or a freeze; 0: to the end of the timeline.
 	For time.Duration
-	// File of KindApply names a section.
+	// File of KindApply and KindState names a section.
 	File string
 	// Want of KindExpect.
 	Want Want

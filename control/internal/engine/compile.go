@@ -105,11 +105,15 @@ func (e *Engine) compileProbes() {
 		byTask := make(map[string]*intake, len(uses))
 		for id, list := range uses {
 			in := &intake{}
-			if old := e.targets[p.Name][id]; old != nil {
+			old := e.targets[p.Name][id]
+			if old != nil {
 				in.newest = old.newest
 			}
 			for _, u := range list {
 				in.uses = append(in.uses, &target{rule: e.rules[u.Service+"/"+u.Rule], edge: u.Edge, address: u.Address})
+			}
+			if old != nil && slices.EqualFunc(in.uses, old.uses, sameUse) {
+				in.key = old.key
 			}
 			byTask[id] = in
 		}

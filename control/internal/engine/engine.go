@@ -53,6 +53,8 @@ type rule struct {
 	// few has the edges whose verdict is held, and from when on that is an alarm.
 	few     map[string]steering.Instant
 	pending []steering.Event
+
+	told steering.Instant // newest instant the machine was told; kept while Engine.trace is set
 }
 
 // applied is the override last given to a machine.
@@ -66,6 +68,7 @@ type applied struct {
 type intake struct {
 	uses   []*target
 	newest steering.Instant
+	key    any // what a recorder keeps of it; nil: nothing yet, or its uses have changed
 }
 
 // target is one use of a probe task, with what tells whether an observation can change a verdict.
@@ -90,6 +93,7 @@ type Engine struct {
 	version   uint64                        // of the newest probe snapshot
 	slow      map[snapshot.TaskUse]map[string]time.Duration
 	warnings  []Warning
+	trace     func(*Call) // of a replica: told every call of a machine; nil: nobody is
 }
 
 // New makes an engine without rules. Points are all probe points there are.
@@ -219,6 +223,7 @@ func (e *Engine) Advance(now steering.Instant) []Outcome {
 			e.schedule(r, next) // observations have moved it since
 			continue
 		}
+		e.tell(now, r, Call{Kind: CallAdvance})
 		if outcome, ok := e.after(now, r, r.machine.Advance(now), true); ok {
 			out = append(out, outcome)
 		}
@@ -237,7 +242,7 @@ func (e *Engine) Next() steering.Instant {
 		next = r.due
 	}
 	for i := range e.overrides {
-		if o := &e.overrides[i]; o.Kind == Drain && !o.ended && o.Until != 0 && (next == 0 || o.Until < next) {
+		if o := &e.overrides[i]; o.Kind == Drain && !o.Ended && o.Until != 0 && (next == 0 || o.Until < next) {
 			next = o.Until
 		}
 	}
@@ -356,7 +361,9 @@ func (e *Engine) Configure(now steering.Instant, wall time.Time, set *spec.Set, 
 		seen[key] = true
 		r := e.rules[key]
 		if r == nil {
-			e.rules[key] = e.makeRule(now, wall, c)
+			r = e.makeRule(now, wall, c)
+			e.rules[key] = r
+			e.tell(now, r, Call{Kind: CallNew})
 			continue
 		}
 		r.service, r.spec, r.base, r.warning = c.service, c.rule, c.base, c.warning
@@ -377,6 +384,7 @@ func (e *Engine) Configure(now steering.Instant, wall time.Time, set *spec.Set, 
 func (e *Engine) reconfigure(now steering.Instant, r *rule, cfg steering.RuleConfig) {
 	if !sameConfig(&r.cfg, &cfg) {
 		r.cfg = cfg
+		e.tell(now, r, Call{Kind: CallConfigure})
 		r.pending = append(r.pending, r.machine.Configure(now, cfg)...)
 	}
 }
@@ -398,6 +406,7 @@ func (e *Engine) settle(now steering.Instant) []Outcome {
 	for _, key := range slices.Sorted(maps.Keys(e.rules)) {
 		r := e.rules[key]
 		e.override(now, r)
+		e.tell(now, r, Call{Kind: CallAdvance})
 		events := append(r.pending, r.machine.Advance(now)...)
 		r.pending = nil
 		if outcome, ok := e.after(now, r, events, true); ok {

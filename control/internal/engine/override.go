@@ -27,12 +27,12 @@ type Override struct {
 	Node    bool             // Drain of the whole node, and not of its votes alone
 	Until   steering.Instant // 0: until it is taken back
 	Order   int64            // revision: of two that exclude each other, the later one holds
-	ended   bool
+	Ended   bool             // a Drain whose end was seen
 }
 
 // active reports whether an override holds at now.
 func (o *Override) active(now steering.Instant) bool {
-	return !o.ended && (o.Until == 0 || o.Until > now)
+	return !o.Ended && (o.Until == 0 || o.Until > now)
 }
 
 // untilSlack is how far two ends of one override may differ and count as the same: the end restored from a state and
@@ -53,6 +53,7 @@ func (e *Engine) override(now steering.Instant, r *rule) {
 	// go by it: it holds again as soon as the edge is back.
 	ended := force.edge != "" && !r.machine.Decision().Forced
 	if ended || force.edge != r.force.edge || !sameEnd(force.until, r.force.until) {
+		e.tell(now, r, Call{Kind: CallForce, Edge: force.edge, Until: force.until})
 		r.pending = append(r.pending, r.machine.Force(now, force.edge, force.until)...)
 		r.force = force
 	}
@@ -62,6 +63,7 @@ func (e *Engine) override(now steering.Instant, r *rule) {
 		if freeze.name == "" {
 			until = -1
 		}
+		e.tell(now, r, Call{Kind: CallFreeze, Until: until})
 		r.pending = append(r.pending, r.machine.Freeze(now, until)...)
 		r.freeze = freeze
 	}
@@ -110,8 +112,8 @@ func (e *Engine) NodeDrained(now steering.Instant, node string) bool {
 func (e *Engine) endDrains(now steering.Instant) bool {
 	found := false
 	for i := range e.overrides {
-		if o := &e.overrides[i]; o.Kind == Drain && !o.ended && o.Until != 0 && o.Until <= now {
-			o.ended, found = true, true
+		if o := &e.overrides[i]; o.Kind == Drain && !o.Ended && o.Until != 0 && o.Until <= now {
+			o.Ended, found = true, true
 		}
 	}
 	return found
