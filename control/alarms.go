@@ -48,7 +48,7 @@ func (a *alarms) set(code, subject string, on bool, message string) {
 		return
 	}
 	service, rule, _ := strings.Cut(subject, "/")
-	e := api.Event{Time: now, Kind: api.EventAlarm, Code: code, On: on, Message: message}
+	e := api.Event{Time: now, Kind: api.EventAlarm, Code: code, Subject: subject, On: on, Message: message}
 	switch {
 	case code == api.AlarmEdgeCert:
 		e.Service, e.Edge = service, rule

@@ -24,6 +24,7 @@ import (
 	"steerpoint/control/internal/engine"
 	"steerpoint/control/internal/feed"
 	"steerpoint/control/internal/moment"
+	"steerpoint/control/internal/notify"
 	"steerpoint/control/internal/rollout"
 	"steerpoint/control/internal/roster"
 	"steerpoint/control/internal/store"
@@ -68,6 +69,8 @@ type Config struct {
 	Cluster string
 	// CertLife is how long the certificate of a node lives; 0: 24 h. Nodes renew at two thirds of it.
 	CertLife time.Duration
+	// NotifyLocal lets notifiers post to loopback, link-local and metadata addresses.
+	NotifyLocal bool
 }
 
 // Publisher takes snapshots to those who work by them. It returns when those in this process do, and waits for no node.
@@ -120,6 +123,8 @@ type Deps struct {
 	watchWrite time.Duration        // how long a watcher may take to read; 0: 10 s
 	machine    func() moment.Moment // clocks; nil: the machine's
 	store      func(*store.Store) committer
+	// notifyTiming: of notifications; zero: as documented
+	notifyTiming notify.Timing
 }
 
 // Control is the control plane. Make it with New, then Run it.
@@ -151,6 +156,7 @@ type Control struct {
 
 	feed     *feed.Feed
 	alarms   alarms
+	news     news
 	queue    commitQueue
 	answers  answers
 	saver    saver
@@ -260,6 +266,9 @@ func (c *Control) open(ctx context.Context) error {
 	c.answers.init()
 	c.applied.init()
 	c.waits, c.certificate = c.queue.waits, c.certificates.of
+	if err := c.openNews(); err != nil {
+		return err
+	}
 	if err := c.restore(ctx); err != nil {
 		return err
 	}
@@ -331,6 +340,7 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("resources", c.follow)
 	g.Go("housekeeping", c.housekeep)
 	g.Go("history", c.keepHistory)
+	g.Go("notifications", c.tellNews)
 	g.Go("API", c.serve)
 	g.Go("tape", c.runTape)
 	err := g.Wait()

@@ -318,8 +318,8 @@ func (c *Control) auditLines(entries []store.LogEntry) []archive.Line {
 	return lines
 }
 
-// openKinds are the kinds whose documents hold nothing secret.
-var openKinds = []string{string(spec.KindService), string(spec.KindZone), string(spec.KindOverride)}
+// openKinds are the kinds whose documents hold nothing secret: the keys of a Notifier are in files, never in it.
+var openKinds = []string{string(spec.KindService), string(spec.KindZone), string(spec.KindOverride), string(spec.KindNotifier)}
 
 // redact is what history keeps of a document; every document goes through it. Of a kind not known to be open only the
 // envelope is kept: that it was written, and by what name and labels.

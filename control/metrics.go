@@ -82,7 +82,7 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 	}
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
-		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c),
+		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c), newNotifyCollector(c),
 		gauge("steer_control_tape_size_bytes", "Size of the tape on disk.", func() float64 {
 			if c.tape == nil {
 				return 0

@@ -230,10 +230,13 @@ func (c *Control) undo(ctx context.Context, actor, kind, target, reason string) 
 	}, nil
 }
 
+// overrideEnds is who takes away an override whose time is over.
+const overrideEnds = "steer"
+
 // endOverrides takes away overrides whose time is over. What fails is tried again a second later.
 func (c *Control) endOverrides(ctx context.Context, names []string) {
 	for _, name := range names {
-		if _, err := c.commit(ctx, &change{remove: []string{"Override/" + name}, actor: "steer", reason: "its time is over"}); err != nil {
+		if _, err := c.commit(ctx, &change{remove: []string{"Override/" + name}, actor: overrideEnds, reason: "its time is over"}); err != nil {
 			c.log.Warn("override that is over not removed", "override", name, "error", err)
 			return
 		}

@@ -220,7 +220,7 @@ func (c *Control) putInPlace(batch []store.Resource, rev int64) {
 func (c *Control) tell(r *store.Resource, was bool, old *spec.Override) {
 	e := api.Event{Time: c.clock.Moment().Wall.UTC(), Kind: api.EventConfig, Actor: r.Meta.Actor}
 	if r.Kind == string(spec.KindOverride) {
-		e.Kind = api.EventOverride
+		e.Kind, e.Subject = api.EventOverride, r.Name
 	}
 	if r.Kind == string(spec.KindService) {
 		e.Service = r.Name
@@ -314,6 +314,7 @@ func (c *Control) reconfigure() {
 	c.tape.configuration(now.At, c.resources.docs, overrides)
 	c.take(now, c.engine.Configure(now.At, now.Wall, c.resources.set(), overrides))
 	c.queue.config(c.published())
+	c.news.configure(c.engine.Set())
 	c.sendProbes()
 	for _, w := range c.engine.Warnings() {
 		c.log.Warn("configuration", "rule", w.Rule, "code", w.Code, "message", w.Message)

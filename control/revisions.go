@@ -23,7 +23,7 @@ import (
 var errHistory = errors.New("history is not available")
 
 type historyInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone or Override, in any case, singular or plural"`
+	Kind   string `path:"kind" doc:"Service, Zone, Override or Notifier, in any case, singular or plural"`
 	Name   string `path:"name" maxLength:"63"`
 	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-9a-f]{16})?$"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`

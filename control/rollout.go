@@ -42,6 +42,7 @@ func (c *Control) rolledOut(results []rollout.Result) {
 			if p.MissingCount == 0 {
 				c.metrics.publication.Observe(p.Seconds)
 			}
+			c.news.hub.Published(switchNews(s.ID), publicationNews(&p))
 			if e, err := entry(s.ID, p); err == nil {
 				entries = append(entries, e)
 			}

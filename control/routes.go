@@ -81,7 +81,7 @@ func register[I, O any](a huma.API, op huma.Operation, f func(context.Context, *
 }
 
 type kindInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone or Override, in any case, singular or plural"`
+	Kind   string `path:"kind" doc:"Service, Zone, Override or Notifier, in any case, singular or plural"`
 	Cursor string `query:"cursor" maxLength:"100"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"500"`
 }
@@ -131,7 +131,7 @@ func (c *Control) resourceRoutes(a huma.API) {
 func parseKind(s string) (spec.Kind, error) {
 	k, ok := spec.ParseKind(s)
 	if !ok {
-		return "", notFound("there is no kind %q: Service, Zone and Override are", s)
+		return "", notFound("there is no kind %q: Service, Zone, Override and Notifier are", s)
 	}
 	return k, nil
 }
@@ -326,6 +326,14 @@ func (c *Control) stateRoutes(a huma.API) {
 				return nil, err
 			}
 			return &body[api.ProbeResults]{*r}, nil
+		})
+	register(a, operation(http.MethodPost, "/notifiers/{name}/test", "testNotifier", "Send a test message by a notifier", 0),
+		func(ctx context.Context, in *notifierInput) (*body[api.NotifyTest], error) {
+			r, err := c.testNotifier(ctx, in.Name)
+			if err != nil {
+				return nil, err
+			}
+			return &body[api.NotifyTest]{*r}, nil
 		})
 	register(a, operation(http.MethodGet, "/version", "version", "Version of the server, and who the caller is", 0),
 		func(_ context.Context, in *Who) (*body[api.Version], error) {

@@ -52,6 +52,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 		s.Map.AgeSeconds = s.Now.Sub(s.Map.Published).Seconds()
 	}
 	s.Tape = c.tapeStatus()
+	s.Notifiers = c.notifierStatus()
 	s.Alarms = c.alarms.list()
 	for _, a := range s.Alarms {
 		if a.Code == api.AlarmStore {

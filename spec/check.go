@@ -80,6 +80,8 @@ func (c *checker) resource() {
 		c.zone(c.r.Zone)
 	case c.r.Override != nil:
 		c.override(c.r.Override)
+	case c.r.Notifier != nil:
+		c.notifier(c.r.Notifier)
 	}
 }
 

@@ -39,6 +39,7 @@ func (s *Set) Check(whole Completeness) (Errors, []Warning) {
 	k.loops()
 	k.affinity()
 	k.overrides()
+	k.notifiers()
 	k.errs.sort()
 	sortWarnings(k.warns)
 	return k.errs, k.warns

@@ -67,6 +67,7 @@ const (
 	CodeLoop           = "SPEC_LOOP"
 	CodeApexCNAME      = "SPEC_CNAME_AT_APEX"
 	CodeOverrideTarget = "SPEC_OVERRIDE_TARGET"
+	CodeSecret         = "SPEC_SECRET_IN_RESOURCE"
 
 	// Codes of warnings.
 
@@ -86,6 +87,8 @@ const (
 	CodeNoEffect      = "SPEC_OVERRIDE_WITHOUT_EFFECT"
 	CodePoints        = "SPEC_FEWER_POINTS"
 	CodeLongTTL       = "SPEC_LONG_TTL"
+	CodePlainHTTP     = "SPEC_NOT_ENCRYPTED"
+	CodeUnheard       = "SPEC_NOTIFIER_WITHOUT_SERVICE"
 )
 
 // CodeDoc explains one code.
@@ -170,6 +173,7 @@ SPEC_WHICH_ZONE = There are several steering zones and the service does not say 
 SPEC_LOOP = A target or fallback leads back to the service itself, directly or over other services.
 SPEC_CNAME_AT_APEX = A domain is a zone of ours itself; a name as target cannot stand there (RFC 1034 section 3.6.2).
 SPEC_OVERRIDE_TARGET = An override names a service, rule or edge that does not exist.
+SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may read it finds it. Put it into a file on the machine of control with mode 0600, and name the file.
 `
 
 const warningTexts = `
@@ -189,4 +193,6 @@ SPEC_OVERRIDE_WITHOUT_END = The override has no end. It holds until someone dele
 SPEC_OVERRIDE_WITHOUT_EFFECT = The override names something that does not exist.
 SPEC_FEWER_POINTS = The rule asks for more probe points than exist.
 SPEC_LONG_TTL = With this TTL visitors follow a switch late.
+SPEC_NOT_ENCRYPTED = A notifier posts over http, so what it tells is readable on the way. Use https.
+SPEC_NOTIFIER_WITHOUT_SERVICE = A notifier is for a service that does not exist, so it tells nothing of it.
 `

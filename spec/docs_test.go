@@ -29,6 +29,11 @@ are checked and kept; they take effect with the gateway.`,
 	KindZone: `A DNS zone our name servers are authoritative for. A zone with ` + "`steering: true`" + ` holds service CNAMEs; with one such zone
 services need not name it. The serial of the SOA record is the version of the map.`,
 	KindOverride: `What ` + "`steer force`, `steer drain` and `steer freeze`" + ` write: exactly one of the three fields. It ends by itself at ` + "`until`" + `.`,
+	KindNotifier: `Where news goes: to a webhook of yours as signed JSON, or to a robot of a chat group as text. What is told, how it is
+delivered and how to check the signature is in [notifications](notifications.md).
+
+Keys are in files on control's machine, never in the resource: a file has mode 0600 and belongs to the user control runs
+as. The URL of a chat robot is a key itself, so it is in a file too (` + "`urlFile`" + `).`,
 }
 
 type kindPage struct {

@@ -54,6 +54,7 @@ func (t *table) find(name string) *field {
 // tables holds the fields of every struct that may occur in a resource. It is compiled once and not changed.
 var tables = compileTables(
 	reflect.TypeFor[envelope](), reflect.TypeFor[Service](), reflect.TypeFor[Zone](), reflect.TypeFor[Override](),
+	reflect.TypeFor[Notifier](),
 )
 
 func compileTables(roots ...reflect.Type) map[reflect.Type]*table {

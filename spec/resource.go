@@ -15,13 +15,14 @@ const (
 	KindService  Kind = "Service"
 	KindZone     Kind = "Zone"
 	KindOverride Kind = "Override"
+	KindNotifier Kind = "Notifier"
 )
 
 // Kinds gives the kinds of this version in the order people meet them.
-func Kinds() []Kind { return []Kind{KindService, KindZone, KindOverride} }
+func Kinds() []Kind { return []Kind{KindService, KindZone, KindOverride, KindNotifier} }
 
 // laterKinds are named in the design and come with later versions.
-const laterKinds = " EdgeProvider DNSProvider RuleSet Region Overlay Certificate Secret Notifier "
+const laterKinds = " EdgeProvider DNSProvider RuleSet Region Overlay Certificate Secret "
 
 // ParseKind reads a kind as people type it: any case, singular or plural.
 func ParseKind(s string) (Kind, bool) {
@@ -33,7 +34,7 @@ func ParseKind(s string) (Kind, bool) {
 	return "", false
 }
 
-// Resource is one document: the envelope, and exactly one of Service, Zone and Override, by Kind.
+// Resource is one document: the envelope, and exactly one of Service, Zone, Override and Notifier, by Kind.
 //
 // It is handled by value; the kind's struct is shared between copies and is not changed once parsed.
 type Resource struct {
@@ -46,6 +47,7 @@ type Resource struct {
 	Service  *Service
 	Zone     *Zone
 	Override *Override
+	Notifier *Notifier
 
 	src *source // where it was written; nil for resources without a file
 }
@@ -53,7 +55,7 @@ type Resource struct {
 // envelope holds the fields every kind has, for the field table.
 type envelope struct {
 	APIVersion string            `json:"apiVersion" required:"true" enum:"steerpoint/v1" format:"version" doc:"version of the format"`
-	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override" doc:"kind of resource"`
+	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override,Notifier" doc:"kind of resource"`
 	Name       string            `json:"name" required:"true" format:"label" doc:"name of the resource, unique within its kind: a DNS label of at most 40 characters"`
 	Labels     map[string]string `json:"labels" doc:"free words of yours, to select by"`
 	Revision   uint64            `json:"revision" doc:"given by the server (read-only); when sent, the write is refused unless it is the current one"`
@@ -79,6 +81,8 @@ func (r *Resource) body() any {
 		return r.Zone
 	case r.Kind == KindOverride && r.Override != nil:
 		return r.Override
+	case r.Kind == KindNotifier && r.Notifier != nil:
+		return r.Notifier
 	}
 	return nil
 }
@@ -95,6 +99,9 @@ func (r *Resource) setBody() any {
 	case KindOverride:
 		r.Override = &Override{Name: r.Name}
 		return r.Override
+	case KindNotifier:
+		r.Notifier = &Notifier{Name: r.Name}
+		return r.Notifier
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type Set struct {
 	services  []*Service
 	zones     []*Zone
 	overrides []*Override
+	notifiers []*Notifier
 }
 
 // NewSet puts resources together. Of two with one key the first counts and Check reports the other.
@@ -51,6 +52,8 @@ func NewSet(docs []Resource) *Set {
 			s.addZone(r.Zone)
 		case r.Override != nil:
 			s.overrides = append(s.overrides, r.Override)
+		case r.Notifier != nil:
+			s.notifiers = append(s.notifiers, r.Notifier)
 		}
 	}
 	return s
@@ -80,7 +83,7 @@ func (r *Resource) where() string {
 // Len is the number of resources.
 func (s *Set) Len() int { return len(s.resources) }
 
-// Resources gives all of them, services first, then zones, then overrides, each by name. The list must not be changed.
+// Resources gives all of them, services first, then zones, overrides and notifiers, each by name. The list must not be changed.
 func (s *Set) Resources() []Resource { return s.resources }
 
 // Get finds a resource.
@@ -126,6 +129,9 @@ func (s *Set) Zones() []*Zone { return s.zones }
 
 // Overrides gives the overrides by name. The list must not be changed.
 func (s *Set) Overrides() []*Override { return s.overrides }
+
+// Notifiers gives the notifiers by name. The list must not be changed.
+func (s *Set) Notifiers() []*Notifier { return s.notifiers }
 
 // ServiceZone is the steering zone that holds a service's CNAME: dns.zone, or the only one. nil: there is none, or it
 // is not clear which.

@@ -23,6 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"steer": main, "ask": ask, "site": site, "tlssite": tlsSite, "points": points, "shares": shares, "geofile": geofile,
+		"hook": hook,
 	})
 }
 
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
 //	tlssite ADDR:PORT DAYS       (a program) the same over TLS, with a certificate that ends in DAYS days
+//	hook ADDR:PORT KEY LOG STOP  (a program) a webhook's receiver, see hook_test.go
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),

@@ -97,6 +97,7 @@ type Event struct {
 	Actor   string    `json:"actor,omitempty"`
 	Seconds float64   `json:"seconds,omitempty"` // detection of a switch, publication of an ack
 	Code    string    `json:"code,omitempty"`    // of an alarm
+	Subject string    `json:"subject,omitempty"` // what an alarm is about; the name of an override
 	Message string    `json:"message"`           // one sentence for people
 }
 

@@ -17,6 +17,7 @@ type Status struct {
 	Nodes     []NodeView        `json:"nodes"`
 	Services  []ServiceStatus   `json:"services"`
 	Overrides []OverrideStatus  `json:"overrides"`
+	Notifiers []NotifierStatus  `json:"notifiers"`
 	// Tape is what is recorded for replays and explanations of the past; absent: nothing can be.
 	Tape *TapeStatus `json:"tape,omitempty"`
 }
@@ -83,6 +84,7 @@ const (
 	AlarmGeoFile     = "ALARM_GEO_FILE"
 	AlarmEdgeCert    = "ALARM_EDGE_CERT_EXPIRY"
 	AlarmTape        = "ALARM_TAPE_STOPPED"
+	AlarmNotify      = "ALARM_NOTIFY_FAILING"
 )
 
 // PointStatus is one probe point.

@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"time"
 
-	"steerpoint/probe/internal/guard"
+	"steerpoint/internal/guard"
 	"steerpoint/report"
 	"steerpoint/snapshot"
 )

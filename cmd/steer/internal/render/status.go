@@ -17,6 +17,7 @@ func Status(w io.Writer, p text.Painter, s api.Status) {
 	head(w, p, s)
 	nodesSection(w, p, s)
 	pointsSection(w, p, s)
+	notifiersSection(w, p, s)
 	for _, sv := range s.Services {
 		fmt.Fprintln(w)
 		serviceHead(w, p, sv)

@@ -59,6 +59,8 @@ type Settings struct {
 	Probe Probe `yaml:"probe"`
 	// API says under which further names the API may be asked (Host header), such as that of a proxy before it.
 	API API `yaml:"api"`
+	// Notify says where notifiers may post to.
+	Notify Notify `yaml:"notify"`
 }
 
 // Geo names data files. A relative path is in the data folder.
@@ -84,6 +86,12 @@ type Probe struct {
 	AllowLoopback bool `yaml:"allowLoopback"`
 	// Labels say where it is: continent, country, province, city, isp, region.
 	Labels map[string]string `yaml:"labels"`
+}
+
+// Notify is what notifiers may do.
+type Notify struct {
+	// AllowLoopback lets them post to loopback, link-local and metadata addresses. Default false.
+	AllowLoopback bool `yaml:"allowLoopback"`
 }
 
 // API of the control role.

@@ -1,7 +1,7 @@
-// Package guard says which addresses a probe point does not connect to.
+// Package guard says which addresses a process does not connect to because a resource names them.
 //
-// Whoever may write a service chooses what every probe point connects to. Without a guard that would reach the
-// point's own services and its cloud's metadata service, from inside.
+// Whoever may write a service chooses what every probe point connects to, and whoever may write a notifier what control
+// posts to. Without a guard that would reach the machine's own services and its cloud's metadata service, from inside.
 package guard
 
 import "net/netip"
@@ -24,7 +24,7 @@ var refused = []struct {
 // nat64 is the well-known prefix whose last 32 bits are an IPv4 address (RFC 6052 section 2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Check returns why addr is not to be probed, or "" when it may be.
+// Check returns why addr is not to be connected to, or "" when it may be.
 func Check(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {

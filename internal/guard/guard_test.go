@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"steerpoint/probe/internal/guard"
+	"steerpoint/internal/guard"
 )
 
-// TestCheck: what a point refuses to connect to, however it is written, and that ordinary and private addresses pass.
+// TestCheck: what is refused, however it is written, and that ordinary and private addresses pass.
 func TestCheck(t *testing.T) {
 	for _, row := range []struct{ addr, want string }{
 		{"192.0.2.1", ""},
