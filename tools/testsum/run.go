@@ -182,6 +182,9 @@ func closing(l string) bool {
 		strings.HasPrefix(l, "-test.shuffle")
 }
 
+// maxReason bounds a reason: a script that is skipped says its whole session behind it.
+const maxReason = 200
+
 // reason is what a skipped test said: its output less the frame around it.
 func reason(text string) string {
 	var said []string
@@ -195,7 +198,11 @@ func reason(text string) string {
 	if len(said) == 0 {
 		return "no reason given"
 	}
-	return strings.Join(said, " ")
+	r := []rune(strings.Join(said, " "))
+	if len(r) > maxReason {
+		return string(r[:maxReason]) + " [...]"
+	}
+	return string(r)
 }
 
 func indent(text string) string {

@@ -18,6 +18,13 @@ func read(t *testing.T, lines ...string) (*reader, string) {
 	return r, out.String()
 }
 
+func TestReasonIsShort(t *testing.T) {
+	got := reason("=== RUN   TestX\n    x.go:1: 要等一分钟\n" + strings.Repeat("    more\n", 100) + "--- SKIP: TestX (0.00s)\n")
+	if !strings.HasPrefix(got, "x.go:1: 要等一分钟 more") || !strings.HasSuffix(got, " [...]") || len(got) > 300 {
+		t.Errorf("have %q", got)
+	}
+}
+
 func TestReaderCountsAndQuotes(t *testing.T) {
 	r, out := read(
 		t,
