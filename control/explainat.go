@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +32,9 @@ func (c *Control) explainAt(ctx context.Context, q explainQuery, when time.Time)
 	}
 	x, place, decider := c.question(q)
 	at := p.last.Now + when.Sub(p.last.Wall)
-	p.engine.Advance(at)
+	if p.started.IsZero() { // else nothing was evaluated since
+		p.engine.Advance(at)
+	}
 	then := &present{engine: p.engine, clock: standing(at, when), waits: func(string) bool { return false }, certificate: unknownEnd}
 	if !then.explainRules(at, x, place, decider) {
 		return nil, notFound("at %s no service had the name %s", when.UTC().Format(time.RFC3339), q.host)
@@ -44,9 +47,16 @@ func (c *Control) explainAt(ctx context.Context, q explainQuery, when time.Time)
 	if gap {
 		x.Text = append(x.Text, "records are missing between that checkpoint and the time asked for: the state may have been another")
 	}
+	if !p.started.IsZero() {
+		x.Text = append(x.Text, fmt.Sprintf("control was started at %s, and the record before that is of %s: nothing was evaluated between the two, it may not have run, and name servers answered by what they had",
+			p.started.Format(time.RFC3339), p.last.Wall.Format(time.RFC3339)))
+	}
 	x.Text = append(x.Text, p.trouble...)
 	return x, nil
 }
+
+// errReached ends the reading of a tape at the time asked for.
+var errReached = errors.New("reached")
 
 // pastAt brings the engine back as it was. gap: records are missing on the way.
 func (c *Control) pastAt(ctx context.Context, when time.Time) (p *past, gap bool, err error) {
@@ -56,10 +66,16 @@ func (c *Control) pastAt(ctx context.Context, when time.Time) (p *past, gap bool
 		}
 	}
 	p = &past{}
-	err = tape.Open(c.tapeDir()).Range(when, when, func(r *tape.Record) error {
+	// The first record after the time tells whether a process was there at that time.
+	err = tape.Open(c.tapeDir()).Range(when, when.AddDate(100, 0, 0), func(r *tape.Record) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case r.Wall.After(when):
+			if r.Kind == tape.Checkpoint && r.Checkpoint.Start {
+				p.started = r.Wall
+			}
+			return errReached
 		case r.Kind == tape.Gap:
 			gap = true
 		case r.Kind == tape.Checkpoint:
@@ -70,7 +86,7 @@ func (c *Control) pastAt(ctx context.Context, when time.Time) (p *past, gap bool
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errReached) {
 		return nil, false, tapeProblem(err)
 	}
 	return p, gap, nil

@@ -151,8 +151,11 @@ func (c *Control) copyLogs(ctx context.Context) error {
 		}
 		news[l] = c.store.WatchLog(ctx, store.Log(l), after)
 	}
-	c.history.failing.Store(false)
-	c.alarms.set(api.AlarmHistory, "", false, "")
+	if behind, err := c.historyBehind(ctx); err != nil {
+		return err
+	} else if !behind {
+		c.historyKept()
+	}
 	look, prune := time.NewTicker(historyLook), time.NewTicker(historyPrune)
 	defer look.Stop()
 	defer prune.Stop()
@@ -260,7 +263,30 @@ func (c *Control) archiveNews(ctx context.Context, l store.Log, n store.LogNews,
 		return err
 	}
 	c.history.copied[l].set(n.Revision)
+	c.historyKept()
 	return nil
+}
+
+// historyBehind reports whether what could not be written is still to be: then the next write tells whether that is over. A
+// full disk takes everything else, so without a write the alarm would go and come with every try.
+func (c *Control) historyBehind(ctx context.Context) (bool, error) {
+	if !c.history.failing.Load() {
+		return false, nil
+	}
+	for l := range c.history.copied {
+		newest, err := c.store.Newest(ctx, store.Log(l))
+		if err != nil || newest > c.history.copied[l].get() {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// historyKept ends the trouble that there was.
+func (c *Control) historyKept() {
+	if c.history.failing.Swap(false) {
+		c.alarms.set(api.AlarmHistory, "", false, "")
+	}
 }
 
 // archiveEntries writes entries; cursor is the revision up to which the log is copied with them, 0 if that is not known.
@@ -395,7 +421,7 @@ func (c *Control) awaitHistory(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, historyLag)
 	defer cancel()
-	if newest, err := c.store.NewestAudit(ctx); err == nil {
+	if newest, err := c.store.Newest(ctx, store.AuditLog); err == nil {
 		c.history.copied[store.AuditLog].wait(ctx, newest)
 	}
 }

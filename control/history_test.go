@@ -450,16 +450,34 @@ func TestHistoryDiskFull(t *testing.T) {
 	if m := r.alarmText(api.AlarmHistory); !strings.Contains(m, "full") {
 		t.Errorf("the alarm says %q", m)
 	}
+	raised := r.feed.Last()
 	r.down("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")
 	r.awaitAnswer("shop", "default", "192.0.2.2")
 	r.await("the switch in the log", func() bool { return len(r.switches()) == 1 })
+	late := strings.Replace(shopYAML, "name: shop\n", "name: late\n", 1)
+	r.apply(strings.Replace(late, "shop.example.com]", "late.example.com]", 1))
+	_, err := r.client.History(t.Context(), "service", "late", "", 10)
+	wantCode(t, "a resource that is written and not copied", err, 503, api.CodeNoHistory)
 	r.clocks.pass(2 * storeKeeps)
 	_ = r.forgetCopied(t.Context()) // fails, or forgets what is copied; the count below says that no more is gone
+	if behind, err := r.historyBehind(t.Context()); err != nil || !behind {
+		t.Errorf("the next try would take the alarm away: %v, %v", behind, err)
+	}
+	events, _, _ := r.feed.After(raised, 10_000)
+	for _, e := range events {
+		if e.Code == api.AlarmHistory {
+			t.Errorf("the disk is full all the time, and the alarm went or came: %+v", e)
+		}
+	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	r.await("the alarm over", func() bool { r.apply(shopN(n)); return !r.alarmed(api.AlarmHistory) })
 	r.caughtUp()
+	r.await("nothing behind", func() bool {
+		behind, err := r.historyBehind(t.Context())
+		return err == nil && !behind
+	})
 	if list := r.revisions("service", "shop"); len(list) != n+1 {
 		t.Errorf("%d revisions, want %d", len(list), n+1)
 	}
@@ -617,4 +635,26 @@ func checkArchive(t *testing.T, c *Control, acknowledged int64) {
 			}
 		}
 	}
+}
+
+// TestTimesAndCursorsOutOfBounds proves that a time or a cursor that no entry can have is no entry's, and not a fault of the
+// history.
+//
+// Covers: issue4 history
+func TestTimesAndCursorsOutOfBounds(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	r.apply(zoneYAML, shopYAML)
+	for since, want := range map[string]int{"1500-01-01T00:00:00Z": 2, "0001-01-02T00:00:00Z": 2, "2562047h": 2, "9999-01-01T00:00:00Z": 0} {
+		page, err := r.auditTrail(t.Context(), &auditInput{Since: since, Limit: 10})
+		if err != nil || len(page.Body.Lines) != want {
+			t.Errorf("since %s: %v, %v; want %d lines", since, page, err, want)
+		}
+	}
+	const none = "ffffffffffffffff"
+	_, err := r.client.Audit(t.Context(), api.AuditQuery{Cursor: none})
+	wantCode(t, "audit trail", err, 422, api.CodeBadRequest)
+	_, err = r.client.History(t.Context(), "service", "shop", none, 10)
+	wantCode(t, "history", err, 422, api.CodeBadRequest)
+	_, err = r.client.Switches(t.Context(), api.SwitchQuery{Cursor: none})
+	wantCode(t, "switch log", err, 422, api.CodeBadRequest)
 }

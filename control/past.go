@@ -21,6 +21,7 @@ type past struct {
 	last    *tape.Record             // newest that was played
 	begun   *tape.Record             // the checkpoint
 	trouble []string                 // what could not be brought back, for people
+	started time.Time                // of the process that came after the newest record that was played; zero: the same one
 	trace   func(*engine.Call)
 	only    string // service; "": all. Rules are independent, so one service can be played alone
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,10 +23,13 @@ import (
 // errHistory: what was asked for is in the archive, which cannot be read now.
 var errHistory = errors.New("history is not available")
 
+// errHistoryBehind: it is not there, and might be if the archive could be written.
+var errHistoryBehind = errors.New("it cannot be written now and does not have what was written last")
+
 type historyInput struct {
 	Kind   string `path:"kind" doc:"Service, Zone, Override or Notifier, in any case, singular or plural"`
 	Name   string `path:"name" maxLength:"63"`
-	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-9a-f]{16})?$"`
+	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
@@ -41,7 +45,7 @@ type auditInput struct {
 	Name   string `query:"name" maxLength:"255"`
 	Actor  string `query:"actor" maxLength:"100"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-9a-f]{16})?$"`
+	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
 }
 
 func (c *Control) historyRoutes(a huma.API) {
@@ -61,13 +65,26 @@ func (c *Control) parseSince(text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
-		return c.clock.Moment().Wall.Add(-d), nil
+		return countable(c.clock.Moment().Wall.Add(-d)), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}, badRequest("query.since", "%q is neither a time (RFC 3339) nor a duration such as 24h", text)
 	}
-	return t, nil
+	return countable(t), nil
+}
+
+// countable bounds a time to those that IDs can have, nanoseconds since 1970 in 63 bits; before them is the zero time, which
+// leaves nothing out.
+func countable(t time.Time) time.Time {
+	first, last := time.Unix(0, 0), time.Unix(0, math.MaxInt64)
+	switch {
+	case t.Before(first):
+		return time.Time{}
+	case t.After(last):
+		return last
+	}
+	return t
 }
 
 // switchPage reads one page of the switch log out of the store and the archive, as if it were one list. The store is read
@@ -154,6 +171,9 @@ func (c *Control) listRevisions(ctx context.Context, in *historyInput) (*body[ap
 		page.Revisions = append(page.Revisions, revisionOfLine(last, now.Revision))
 	}
 	if len(page.Revisions) == 0 && in.Cursor == "" {
+		if c.history.failing.Load() {
+			return nil, fmt.Errorf("%w: %w", errHistory, errHistoryBehind)
+		}
 		return nil, notFound("no %s named %s was there within the time history is kept", kind, in.Name)
 	}
 	return &body[api.RevisionPage]{page}, nil
@@ -185,6 +205,9 @@ func (c *Control) revision(ctx context.Context, kind spec.Kind, name string, rev
 		return nil, c.historyError(err)
 	}
 	if len(lines) == 0 {
+		if c.history.failing.Load() {
+			return nil, fmt.Errorf("%w: %w", errHistory, errHistoryBehind)
+		}
 		return nil, notFound("%s %s has no revision %d that is kept: `steer history %s %s` lists them", kind, name, revision, strings.ToLower(string(kind)), name)
 	}
 	return lines, nil

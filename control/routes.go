@@ -294,7 +294,7 @@ type switchesInput struct {
 	Since   string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h"`
 	Service string `query:"service" maxLength:"63"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor  string `query:"cursor" maxLength:"16" pattern:"^([0-9a-f]{16})?$"`
+	Cursor  string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
 }
 
 func (c *Control) stateRoutes(a huma.API) {

@@ -50,7 +50,8 @@ func (c *Control) openTape() {
 		Trouble: func(err error) { c.tapeTrouble(err) },
 	})
 	if err != nil {
-		c.tapeTrouble(err)
+		c.alarms.set(api.AlarmTape, "", true, fmt.Sprintf("nothing is recorded: %v. Decisions do not depend on it; what happens now cannot be exported or explained later. Put %s right and start control again: this is not tried again before",
+			err, c.tapeDir()))
 		return
 	}
 	c.tape = &recorder{Writer: w, written: map[string]int64{}}

@@ -396,11 +396,100 @@ func TestWhatTheTapeDoesNotHave(t *testing.T) {
 	r.down("192.0.2.1", "192.0.2.2")
 	r.awaitAnswer("shop", "default", "192.0.2.2")
 	s, err = r.client.Status(t.Context(), "")
-	alarmed := slices.ContainsFunc(s.Alarms, func(a api.Alarm) bool { return a.Code == api.AlarmTape })
+	alarmed := slices.ContainsFunc(s.Alarms, func(a api.Alarm) bool {
+		return a.Code == api.AlarmTape && strings.Contains(a.Message, "start control again")
+	})
 	if err != nil || s.Tape != nil || !alarmed {
 		t.Errorf("without a tape: %+v, alarms %+v, %v", s.Tape, s.Alarms, err)
 	}
 	if err := explain(r.clocks.read().Wall, "shop.example.com"); err == nil {
 		t.Error("a moment is explained without a tape")
+	}
+}
+
+const familiesYAML = `apiVersion: steerpoint/v1
+kind: Service
+name: shop
+domains: [shop.example.com]
+edges:
+  - {name: east, target: east.example.net}
+  - {name: west, target: west.example.net}
+  - {name: both, addresses: [192.0.2.3, "2001:db8::3"]}
+rules:
+  - name: default
+    scope: "*"
+    mode: failover
+    edges: [east, west, both]
+    probe: {url: "http://shop.example.com/", interval: 10s, timeout: 2s}
+  - name: apart
+    scope: {cidr: [203.0.113.0/24]}
+    mode: failover
+    edges: [east, west, both]
+    probe: {url: "http://shop.example.com/", interval: 10s, timeout: 2s, families: [ipv4, ipv6]}
+  - name: six
+    scope: {cidr: [198.51.100.0/24]}
+    mode: failover
+    edges: [both, east, west]
+    probe: {url: "http://shop.example.com/", interval: 10s, timeout: 2s, families: [ipv6]}
+`
+
+// TestFamiliesOnTape proves that rules of one service that probe it by different families are replayed each from its own
+// observations: a name, a family of a name, one of two addresses.
+//
+// Covers: E1, issue4 tape, issue4 families apart
+func TestFamiliesOnTape(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	r.apply(zoneYAML, familiesYAML)
+	r.await("tasks", func() bool { _, p, _ := r.out.latest(); return p != nil && len(p.Tasks) > 0 })
+	down := map[string]bool{}
+	probed := func(rounds int) {
+		for range rounds {
+			r.pass(2 * time.Second)
+			for _, task := range r.out.tasks("local").Tasks {
+				o := report.Observation{Task: task.ID, Point: "local", OK: !down[task.Address+task.Family], Latency: 20 * time.Millisecond}
+				if !o.OK {
+					o.Cause, o.Latency = report.CauseTimeout, 0
+				}
+				r.ObserveLocal(o)
+			}
+			r.settle()
+		}
+	}
+	probed(8)
+	for _, dead := range []string{"east.example.net", "2001:db8::3", "east.example.netipv6", "east.example.netipv4", "192.0.2.3"} {
+		down[dead] = true
+		probed(8)
+	}
+	tl, got := replayed(t, r.exported(time.Time{}))
+	if d := cmp.Diff(logged(r.switchLog()), played(tl, got)); d != "" || len(got.Switches) != 4 {
+		t.Errorf("the replay of %d decisions differs from the log:\n%s", len(got.Switches), d)
+	}
+}
+
+// TestExplainWhileNothingRan proves that a time at which control did not run is said to be one, and is told by what it had
+// decided: nothing ends while nobody evaluates.
+//
+// Covers: issue4 explain at
+func TestExplainWhileNothingRan(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, dir, nil)
+	r.apply(zoneYAML, shopYAML)
+	r.awaitAnswer("shop", "default", "192.0.2.1")
+	r.all()
+	if _, err := r.client.Freeze(t.Context(), api.FreezeRequest{Target: "shop/default", For: "1m", Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	r.down("192.0.2.1", "192.0.2.2")
+	r.stop()
+	r.clocks.pass(2 * time.Minute)
+	when := r.clocks.read().Wall
+	r.clocks.pass(2 * time.Minute)
+	r = start(t, dir, r.clocks)
+	x, err := r.client.Explain(t.Context(), api.ExplainQuery{Host: "shop.example.com", Client: "192.0.2.7", At: when})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(x.Text, "\n"); !strings.Contains(text, "answers east") || !strings.Contains(text, "it may not have run") {
+		t.Errorf("of a time without a process:\n%s", text)
 	}
 }

@@ -151,33 +151,39 @@ func (x *export) observe() {
 			edge += "@" + s.address
 		}
 		fmt.Fprintf(&x.lines, "%s %s %s %s", seconds(s.at), o.Point, edge, outcome)
-		if slices.Sort(s.rules); !slices.Equal(s.rules, x.hearers(s.edge, o.Point)) {
+		if slices.Sort(s.rules); !slices.Equal(s.rules, x.hearers(s.edge, s.address, o.Point)) {
 			fmt.Fprintf(&x.lines, " only %s", strings.Join(s.rules, ","))
 		}
 		x.lines.WriteByte('\n')
 	}
 }
 
+// addresses are those that any rule of the service probes an edge by: rules may differ in families.
 func (x *export) addresses(edge string) []string {
+	var out []string
 	for _, cfg := range x.configs {
 		for _, e := range cfg.ServiceEdges {
-			if e.Name == edge {
-				return e.Addresses
+			for _, a := range e.Addresses {
+				if e.Name == edge && !slices.Contains(out, a) {
+					out = append(out, a)
+				}
 			}
 		}
 	}
-	return nil
+	return out
 }
 
-// hearers are the rules to which a timeline gives an observation of an edge by a point, in order.
-func (x *export) hearers(edge, point string) []string {
+// hearers are the rules to which a timeline gives an observation of an edge's address by a point, in order.
+func (x *export) hearers(edge, address, point string) []string {
 	var out []string
 	for _, cfg := range x.configs {
 		names := slices.Clone(cfg.Edges)
 		for _, w := range cfg.Schedule {
 			names = append(names, w.Edges...)
 		}
-		enabled := slices.ContainsFunc(cfg.ServiceEdges, func(e steering.EdgeConfig) bool { return e.Name == edge && e.Enabled })
+		enabled := slices.ContainsFunc(cfg.ServiceEdges, func(e steering.EdgeConfig) bool {
+			return e.Name == edge && e.Enabled && slices.Contains(e.Addresses, address)
+		})
 		if enabled && slices.Contains(names, edge) && slices.Contains(cfg.Points, point) {
 			out = append(out, cfg.Key())
 		}

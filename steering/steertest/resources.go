@@ -17,7 +17,7 @@ type Loader func(name string, data []byte, points []string) ([]steering.RuleConf
 type resources struct {
 	rules    []steering.RuleConfig
 	services []string                         // in the order of their first rule
-	edges    map[string][]steering.EdgeConfig // by service
+	edges    map[string][]steering.EdgeConfig // by service, with the addresses of all its rules: rules may probe different families
 }
 
 func newResources(rules []steering.RuleConfig) *resources {
@@ -26,10 +26,28 @@ func newResources(rules []steering.RuleConfig) *resources {
 		service := rules[i].Service
 		if _, ok := res.edges[service]; !ok {
 			res.services = append(res.services, service)
-			res.edges[service] = rules[i].ServiceEdges
 		}
+		res.edges[service] = joined(res.edges[service], rules[i].ServiceEdges)
 	}
 	return res
+}
+
+// joined adds the edges and addresses of another rule of the service.
+func joined(edges, more []steering.EdgeConfig) []steering.EdgeConfig {
+	for _, e := range more {
+		i := slices.IndexFunc(edges, func(have steering.EdgeConfig) bool { return have.Name == e.Name })
+		if i < 0 {
+			e.Addresses = slices.Clone(e.Addresses)
+			edges = append(edges, e)
+			continue
+		}
+		for _, a := range e.Addresses {
+			if !slices.Contains(edges[i].Addresses, a) {
+				edges[i].Addresses = append(edges[i].Addresses, a)
+			}
+		}
+	}
+	return edges
 }
 
 func (res *resources) rule(key string) *steering.RuleConfig {

@@ -145,11 +145,11 @@ func (s *Store) LogPage(ctx context.Context, l Log, part Part, after string, lim
 	return page, res.Header.Revision, res.More, nil
 }
 
-// NewestAudit is the revision of the newest audit line; 0: there is none.
-func (s *Store) NewestAudit(ctx context.Context) (int64, error) {
-	res, err := run(ctx, s, "newest audit line", func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, auditPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1),
-			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+// Newest is the revision at which a log was last written; 0: nothing is in it.
+func (s *Store) Newest(ctx context.Context, l Log) (int64, error) {
+	res, err := run(ctx, s, "newest log entry", func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, l.watched(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
 	})
 	if err != nil || len(res.Kvs) == 0 {
 		return 0, err

@@ -70,7 +70,7 @@ func TestLogIsFollowed(t *testing.T) {
 	if news.Err != nil || len(news.Entries) != 1 || news.Entries[0].Part != PartEntry || news.Revision != last+1 {
 		t.Errorf("audit trail: %+v, want one line at revision %d", news, last+1)
 	}
-	if newest, err := s.NewestAudit(t.Context()); err != nil || newest != last+1 {
+	if newest, err := s.Newest(t.Context(), AuditLog); err != nil || newest != last+1 {
 		t.Errorf("newest audit line at %d, %v; want %d", newest, err, last+1)
 	}
 }

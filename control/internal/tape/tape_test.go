@@ -396,6 +396,44 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
+// TestOneWriteFails proves that the reader is told of what a single failed write lost, also when the next segment opens at the
+// first try.
+//
+// Covers: issue4 tape disk full
+func TestOneWriteFails(t *testing.T) {
+	disk, dir := &fullDisk{}, t.TempDir()
+	w, stop := running(t, Config{Dir: dir, create: disk.create, RetryEvery: time.Nanosecond})
+	put(t, w, checkpoint(0, true), Record{Kind: Advance, Now: instant(1)})
+	disk.set(true)
+	put(t, w, Record{Kind: Advance, Now: instant(2)})
+	disk.set(false)
+	put(t, w, checkpoint(3, false), Record{Kind: Advance, Now: instant(4)})
+	stop()
+	for _, end := range []float64{2, 100} { // also to who asks for the time that is missing
+		got := read(t, dir, origin, wall(end))
+		if !slices.ContainsFunc(got, func(r Record) bool { return r.Kind == Gap }) {
+			t.Errorf("no gap in %d records up to second %v", len(got), end)
+		}
+	}
+}
+
+// TestTheFolderIsRemoved proves that the tape goes on in a new folder when somebody took the old one away.
+//
+// Covers: issue4 tape
+func TestTheFolderIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tape")
+	w, stop := running(t, Config{Dir: dir, RetryEvery: time.Nanosecond, SegmentBytes: 1})
+	put(t, w, checkpoint(0, true), Record{Kind: Advance, Now: instant(1)})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w, checkpoint(2, false), Record{Kind: Advance, Now: instant(3)})
+	stop()
+	if got := read(t, dir, wall(2), wall(100)); len(got) != 2 || got[1].Now != instant(3) {
+		t.Errorf("in the new folder: %+v", got)
+	}
+}
+
 // FuzzFrames feeds the reader anything: it fails or gives records, and never more than there is.
 func FuzzFrames(f *testing.F) {
 	e := newEncoder()

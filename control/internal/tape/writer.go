@@ -318,6 +318,7 @@ func (w *Writer) flush() {
 func (w *Writer) fail(err error) {
 	w.lose(w.inFrame)
 	w.inFrame = 0
+	w.number++ // one that is left out tells the reader that records are missing
 	if w.out != nil {
 		_ = w.out.Close() // the error that matters is there already
 		w.out = nil
@@ -344,10 +345,13 @@ func (w *Writer) roll(r *Record) {
 	w.seg = segment{number: w.number, wall: r.Checkpoint.Wall, path: filepath.Join(w.cfg.Dir, segmentName(w.number, r.Checkpoint.Wall)+openSuffix)}
 	w.enc, w.since = newEncoder(), r.Now
 	w.retain(r.Checkpoint.Wall)
-	out, err := w.cfg.create(w.seg.path)
+	err := os.MkdirAll(w.cfg.Dir, 0o700) // it may have been removed since
 	if err == nil {
-		w.out = out
-		_, err = out.Write([]byte(magic))
+		var out file
+		if out, err = w.cfg.create(w.seg.path); err == nil {
+			w.out = out
+			_, err = out.Write([]byte(magic))
+		}
 	}
 	if err != nil {
 		w.fail(err)
