@@ -275,6 +275,7 @@ func labelsProblem(labels map[string]string) string {
 
 // printable is a text without control characters, cut to n bytes.
 func printable(s string, n int) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") // an error of several parts has them a line each
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1

@@ -218,6 +218,10 @@ func (c *Control) probeOne(ctx context.Context, point string, t snapshot.ProbeTa
 		res.Cause, res.Detail = "local", err.Error()
 		return res
 	}
+	if a := o.Address.Addr(); t.Family != "" && a.IsValid() && a.Unmap().Is4() != (t.Family == snapshot.FamilyIPv4) {
+		res.Cause, res.Detail = "local", "point "+point+" is of an older version that knows no families: it probed "+a.String()
+		return res
+	}
 	switch {
 	case !o.Address.IsValid():
 	case o.Address.Port() == 0: // ICMP has none

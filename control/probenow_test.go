@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +88,22 @@ func TestOfFamilies(t *testing.T) {
 	}
 }
 
+// A point of an older version probes whatever address a name has: that is no result of the family that was asked for.
+//
+// Covers: issue4 version skew of kinds
+func TestProbeOfAnotherFamily(t *testing.T) {
+	c := &Control{}
+	c.deps.Probe = func(context.Context, string, snapshot.ProbeTask) (report.Observation, error) {
+		return report.Observation{OK: true, Address: netip.MustParseAddrPort("192.0.2.1:80")}, nil
+	}
+	for family, want := range map[string]bool{"": true, "ipv4": true, "ipv6": false} {
+		res := c.probeOne(t.Context(), "old", snapshot.ProbeTask{Kind: "tcp", Address: "a.example", Port: 80, Family: family})
+		if res.OK != want || !want && (res.Cause != "local" || !strings.Contains(res.Detail, "point old is of an older version")) {
+			t.Errorf("family %q: %+v", family, res)
+		}
+	}
+}
+
 // What a task without a URL asks for is shown as one that could be given to `steer probe`.
 func TestTaskURL(t *testing.T) {
 	for want, task := range map[string]snapshot.ProbeTask{
@@ -107,9 +125,9 @@ func TestTasksRefusedByAPoint(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.join("p1", nil, "probe")
 	r.connect("p1")
-	const reason = `TASKS_REFUSED: PROBE_TASK_REFUSED: task 00 (icmp at 192.0.2.1 port 0): kind: "icmp" is not one this point can probe`
+	const reason = `TASKS_REFUSED: PROBE_TASK_REFUSED: task 00 (icmp at 192.0.2.1 port 0): kind: "icmp" is not one this point can probe` + "\nPROBE_TASK_REFUSED: task 01"
 	r.Acked("p1", report.Ack{Snapshot: report.SnapshotProbe, Version: 4, OK: true, Using: 4, Reason: reason})
-	if a, on := r.alarm(api.AlarmPublish, "p1"); !on || !strings.Contains(a.Message, "point p1 did not take all its tasks") || !strings.Contains(a.Message, `"icmp" is not one`) {
+	if a, on := r.alarm(api.AlarmPublish, "p1"); !on || !strings.Contains(a.Message, "point p1 did not take all its tasks") || !strings.Contains(a.Message, `"icmp" is not one this point can probe; PROBE_TASK_REFUSED: task 01`) {
 		t.Errorf("alarm %v %+v", on, a)
 	}
 	r.Acked("p1", report.Ack{Snapshot: report.SnapshotProbe, Version: 5, OK: true, Using: 5})

@@ -353,6 +353,46 @@ func (h *hour) sameStory(s said) {
 	}
 }
 
+// TestTapeOfFamilies proves that a service whose rules probe other families of the same edges can be exported and replayed.
+//
+// Covers: issue4 families apart
+func TestTapeOfFamilies(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	began := r.clocks.read().Wall
+	r.apply(zoneYAML, `apiVersion: steerpoint/v1
+kind: Service
+name: shop
+domains: [shop.example.com]
+edges:
+  - {name: east, addresses: [192.0.2.1, "2001:db8::1"]}
+  - {name: vendor, target: shop.cdn.example.net}
+rules:
+  - {name: default, scope: "*", mode: failover, edges: [east, vendor], probe: {interval: 10s, families: [ipv4]}}
+  - {name: six, scope: {country: CN}, mode: failover, edges: [east, vendor], probe: {interval: 10s, families: [ipv6]}}
+  - {name: any, scope: {country: JP}, mode: failover, edges: [vendor, east], probe: {interval: 10s}}
+`)
+	r.await("tasks", func() bool { _, p, _ := r.out.latest(); return p != nil && len(p.Tasks) == 5 })
+	_, probe, _ := r.out.latest()
+	for i := range 6 { // IPv6 fails after the first look
+		r.pass(5 * time.Second)
+		for _, task := range probe.Tasks {
+			o := report.Observation{Task: task.ID, Point: "local", OK: true, Latency: time.Millisecond}
+			if i > 0 && (strings.Contains(task.Address, ":") || task.Family == "ipv6") {
+				o = report.Observation{Task: task.ID, Point: "local", Cause: report.CauseTimeout}
+			}
+			r.ObserveLocal(o)
+		}
+		r.settle()
+	}
+	if a, b := r.rule("shop", "default"), r.rule("shop", "six"); a.Edges[0].Verdict != "up" || b.Edges[0].Verdict != "down" {
+		t.Fatalf("east is %s by IPv4 and %s by IPv6", a.Edges[0].Verdict, b.Edges[0].Verdict)
+	}
+	tl, result := replayed(t, r.exported(began))
+	if got := played(tl, result); len(got) != len(r.switches()) {
+		t.Errorf("replayed %q, logged %+v", got, r.switches())
+	}
+}
+
 // TestWhatTheTapeDoesNotHave proves that a question about a time or a service that was not recorded gets an answer of its own,
 // and that a tape that cannot be kept is an alarm and costs no decision.
 //

@@ -145,6 +145,7 @@ func TestCSVShapes(t *testing.T) {
 		{"1.0.0.0,1.0.0.255,JP\n", "1.0.0.9", "continent=AS country=JP"},
 		{"16777216,16777471,JP\n", "1.0.0.9", "continent=AS country=JP"},
 		{"42540766411282592856903984951653826560,42540766490510755371168322545197776895,FR\n", "2001:db8::1", "continent=EU country=FR"},
+		{"start,end,country\n0,281470681743359,FR\n281470681743360,281474976710655,JP\n", "::1:0:0", "continent=EU country=FR"},
 		{"1.0.0.0,1.0.0.255,CN,Guangdong,,Shenzhen,,22.5,114.0,Asia/Shanghai\n", "1.0.0.9", "continent=AS country=CN province=GD city=shenzhen"},
 		{"1.0.0.0,1.0.0.255,AS,CN,Fujian,Xiamen,24.4,118.1\n", "1.0.0.9", "continent=AS country=CN province=FJ city=xiamen"},
 		{"\xef\xbb\xbf# made by hand\r\nIP_Range_Start,ip_range_end,Country_Name,ISP_domain\r\n\r\n2001:db8::,2001:db8::ff,中国,联通\r\n", "2001:db8::1", "continent=AS country=CN isp=chinaunicom"},

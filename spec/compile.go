@@ -99,6 +99,9 @@ func (s *Service) edgeConfigs(families []string) []steering.EdgeConfig {
 	for i := range s.Edges {
 		e := &s.Edges[i]
 		cfg := steering.EdgeConfig{Name: e.Name, Enabled: e.Enabled, Weight: e.Weight, Addresses: e.probed(families)}
+		if len(cfg.Addresses) == 0 { // no edge of the rule: not probed, but the rule can be forced to it
+			cfg.Addresses = e.probed(nil)
+		}
 		if len(cfg.Addresses) > 0 {
 			out = append(out, cfg)
 		}

@@ -44,6 +44,7 @@ func TestDependentDefaults(t *testing.T) {
 		{"minTTL is at most the ttl", "ttl: 3s", "", "ttl 3s min 3s timeout 5s dwell 1m30s https https://www.example.com/"},
 		{"kind gives the scheme", "probe: {kind: http}", "", "ttl 30s min 5s timeout 5s dwell 1m30s http http://www.example.com/"},
 		{"kind tcp", "probe: {kind: tcp}", "", "ttl 30s min 5s timeout 5s dwell 1m30s tcp tcp://www.example.com:443"},
+		{"tcp as the first version kept it", `probe: {url: "tcp://www.example.com:25?"}`, "", "ttl 30s min 5s timeout 5s dwell 1m30s tcp tcp://www.example.com:25"},
 		{"the url gives the kind", `probe: {url: "http://other.example.com:8080/x?y=1"}`, "", "ttl 30s min 5s timeout 5s dwell 1m30s http http://other.example.com:8080/x?y=1"},
 		{"kind http with an https url", `probe: {kind: http, url: "https://www.example.com/"}`, "", "ttl 30s min 5s timeout 5s dwell 1m30s https https://www.example.com/"},
 		{"kind tcp with an https url", `probe: {kind: tcp, url: "https://www.example.com/"}`, "", "ttl 30s min 5s timeout 5s dwell 1m30s tcp https://www.example.com/"},

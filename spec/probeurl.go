@@ -115,10 +115,10 @@ func webRest(v *url.URL) *valueError {
 }
 
 func noRest(v *url.URL) *valueError {
-	if strings.Trim(v.Path, "/") != "" || v.RawQuery != "" || v.ForceQuery {
+	if strings.Trim(v.Path, "/") != "" || v.RawQuery != "" {
 		return &valueError{CodeBadURL, "has something behind its host", "", ""}
 	}
-	v.Path, v.RawPath = "", ""
+	v.Path, v.RawPath, v.ForceQuery = "", "", false // the first version kept a lone "?"
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"steerpoint/cmd/steer/internal/codes"
+	"steerpoint/cmd/steer/internal/geoimport"
 	"steerpoint/control/api"
 	"steerpoint/spec"
 )
@@ -50,6 +51,9 @@ func (a *app) complete(root *cobra.Command) {
 	for path, places := range map[string][]words{
 		"get":          {kinds, nil},
 		"delete":       {kinds, nil},
+		"history":      {kinds, nil},
+		"rollback":     {kinds, nil},
+		"geo import":   {datasets},
 		"schema":       {kinds},
 		"status":       {services},
 		"explain":      {domains},
@@ -129,6 +133,14 @@ func kinds(context.Context, *api.Client) []string {
 	var out []string
 	for _, k := range spec.Kinds() {
 		out = append(out, strings.ToLower(string(k)))
+	}
+	return out
+}
+
+func datasets(context.Context, *api.Client) []string {
+	var out []string
+	for _, d := range geoimport.Datasets() {
+		out = append(out, d.Name)
 	}
 	return out
 }

@@ -189,6 +189,9 @@ func writeFolder(dir string, r *importer.Result) error {
 	}
 	for i := range r.Docs {
 		if err := writeNew(filepath.Join(dir, r.Docs[i].File()), r.Docs[i].YAML); err != nil {
+			for j := range i { // a part of an import is none, and would be in the way of the next try
+				err = errors.Join(err, os.Remove(filepath.Join(dir, r.Docs[j].File())))
+			}
 			return fail(err)
 		}
 	}
@@ -201,5 +204,8 @@ func writeNew(path string, data []byte) error {
 		return err
 	}
 	_, err = w.Write(data)
-	return errors.Join(err, w.Close())
+	if err = errors.Join(err, w.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path)) // half a file may be a valid one
+	}
+	return err
 }

@@ -417,3 +417,36 @@ func TestForceHoldsAgainWhenItsEdgeIsBack(t *testing.T) {
 		t.Errorf("a restart moves it: %+v became %+v", d, after)
 	}
 }
+
+// TestAnswerOfFamilies: a plan says what is answered, not what is probed of it: the addresses of a family that the rule
+// does not probe are answered too, and a name is one however many of its families are probed. A force to an edge that has
+// nothing the rule would probe holds all the same.
+//
+// Covers: issue4 families apart
+func TestAnswerOfFamilies(t *testing.T) {
+	text := `apiVersion: steerpoint/v1
+kind: Service
+name: shop
+domains: [www.example.com]
+edges:
+  - {name: east, addresses: [192.0.2.1, "2001:db8::1"]}
+  - {name: six, addresses: ["2001:db8::2"]}
+  - {name: vendor, target: shop.cdn.example.net}
+rules:
+  - {name: default, scope: "*", mode: failover, edges: [east], probe: {families: [ipv4]}}
+  - {name: cn, scope: {country: CN}, mode: failover, edges: [vendor], probe: {families: [ipv4, ipv6]}}
+`
+	e := engineOf(t, set(t, zone, text))
+	for key, want := range map[string]string{"shop/default": "east (192.0.2.1, 2001:db8::1)", "shop/cn": "vendor (shop.cdn.example.net)"} {
+		if got := e.rules[key].answer(start); got != want {
+			t.Errorf("%s answers %q, want %q", key, got, want)
+		}
+	}
+	over := []Override{{Name: "f", Kind: Force, Service: "shop", Rule: "default", Edge: "six", Order: 1}}
+	said, _ := e.Simulate(start, wall, set(t, zone, text), over)
+	e.Configure(start, wall, set(t, zone, text), over)
+	const want = "six (2001:db8::2)"
+	if got := e.rules["shop/default"].answer(start); got != want || len(said) != 1 || said[0].To != want {
+		t.Errorf("forced to six it answers %q, and the plan said %+v", got, said)
+	}
+}

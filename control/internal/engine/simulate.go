@@ -100,7 +100,7 @@ func (r *rule) destination(edge string, down map[string]bool) string {
 			continue
 		}
 		var live []string
-		for _, a := range e.Addresses {
+		for _, a := range r.answered(e) {
 			if !down[edge+" "+a] {
 				live = append(live, a)
 			}
@@ -108,4 +108,21 @@ func (r *rule) destination(edge string, down map[string]bool) string {
 		return edge + " (" + strings.Join(live, ", ") + ")"
 	}
 	return edge
+}
+
+// answered is what an edge answers with: also addresses of families that the rule does not probe, and a name as one
+// however many of its families are probed.
+func (r *rule) answered(e *steering.EdgeConfig) []string {
+	edge := r.service.Edge(e.Name)
+	switch {
+	case edge == nil:
+		return e.Addresses
+	case edge.Target != "":
+		return []string{string(edge.Target)}
+	}
+	out := make([]string, len(edge.Addresses))
+	for i, a := range edge.Addresses {
+		out[i] = a.String()
+	}
+	return out
 }

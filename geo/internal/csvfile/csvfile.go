@@ -238,7 +238,7 @@ func (p *parser) line(text []byte, fields [][]byte) error {
 		if !digitsOnly(from) || !digitsOnly(to) {
 			return fmt.Errorf("%s and %s are of two families", from, to)
 		}
-		a = netip.AddrFrom16(a.As16()) // a small integer of an IPv6 file
+		a, b = wide(a), wide(b) // a small integer of an IPv6 file
 	}
 	r, err := p.row(text, fields)
 	if err != nil {
@@ -319,6 +319,16 @@ func digitsOnly(b []byte) bool {
 		}
 	}
 	return len(b) > 0
+}
+
+// wide gives an integer of 32 bits as one of 128; one of 128 stays as it is.
+func wide(a netip.Addr) netip.Addr {
+	if !a.Is4() {
+		return a
+	}
+	var b [16]byte
+	copy(b[12:], a.AsSlice())
+	return netip.AddrFrom16(b)
 }
 
 // address reads an address or an integer. An integer that fits in 32 bits is IPv4.

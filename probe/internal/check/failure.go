@@ -175,7 +175,7 @@ func (p *probe) tlsFailure(err error) error {
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
 		c := invalid.Cert
-		p.o.CertExpiry = c.NotAfter.UTC()
+		p.o.CertExpiry = written(c.NotAfter)
 		return failf(report.CauseTLS, "the certificate of %s is valid from %s to %s, not now",
 			certName(c), c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	case errors.As(err, &host):

@@ -51,7 +51,7 @@ func (p *probe) ping(ctx context.Context) error {
 		return failf(report.CauseLocal, "the echo request cannot be packed: %v", err)
 	}
 	p.mark = time.Now()
-	ignored, err := p.trade(&fromPeer{conn, p.o.Address.Addr()}, request, make([]byte, 1500), func(answer []byte) bool {
+	ignored, err := p.trade(&fromPeer{conn, p.o.Address.Addr(), p.concerns(conn, request)}, request, make([]byte, 1500), func(answer []byte) bool {
 		return p.isReply(answer, nonce)
 	})
 	if err != nil {
@@ -104,24 +104,45 @@ func (p *probe) isReply(answer, nonce []byte) bool {
 }
 
 // fromPeer leaves out what other machines send: a socket for ICMP hears them, however it is connected. A raw one also
-// hears the replies to every other program; those are no wrong answers of the target.
+// hears what the peer sends to every other program; that is no wrong answer of the target.
 type fromPeer struct {
 	pinger
-	peer netip.Addr
+	peer     netip.Addr
+	concerns func(message []byte) bool
 }
 
-// Read reads the next message of the peer.
+// Read reads the next message of the peer that concerns the request.
 func (f *fromPeer) Read(b []byte) (int, error) {
 	for {
 		n, from, err := f.ReadFromAddr(b)
-		if err != nil || from.Unmap().WithZone("") == f.peer.WithZone("") {
+		if err != nil || from.Unmap().WithZone("") == f.peer.WithZone("") && f.concerns(b[:n]) {
 			return n, err
 		}
 	}
 }
 
+// concerns tells what may be an answer to this request. A ping socket hears nothing else. A raw one hears all of ICMP:
+// requests, the replies to other programs and to other probes of this one, and the neighbours of IPv6; a reply to this
+// request has its ID.
+func (p *probe) concerns(conn pinger, request []byte) func(message []byte) bool {
+	if _, raw := conn.(interface{ raw() }); !raw {
+		return func([]byte) bool { return true }
+	}
+	reply := byte(ipv4.ICMPTypeEchoReply)
+	if p.o.Address.Addr().Is6() {
+		reply = byte(ipv6.ICMPTypeEchoReply)
+	}
+	const id = 4 // of its two bytes in an echo message
+	return func(m []byte) bool {
+		return len(m) >= id+2 && m[0] == reply && string(m[id:id+2]) == string(request[id:id+2])
+	}
+}
+
 // rawConn is a raw socket, for which a process needs CAP_NET_RAW.
 type rawConn struct{ *net.IPConn }
+
+// raw marks it as one that hears all messages.
+func (rawConn) raw() {}
 
 // ReadFromAddr reads one message.
 func (c rawConn) ReadFromAddr(b []byte) (int, netip.Addr, error) {

@@ -92,6 +92,45 @@ func (w *wirePing) ReadFromAddr(b []byte) (int, netip.Addr, error) {
 	return copy(b, h.b), netip.MustParseAddr(h.from), nil
 }
 
+// rawPing is a wirePing that hears what a raw socket does.
+type rawPing struct{ *wirePing }
+
+func (rawPing) raw() {}
+
+// TestPingRaw: a raw socket hears all that the peer sends to this machine. However many requests, replies to others and
+// messages of other kinds those are, none is a wrong answer.
+//
+// Covers: issue4 probe icmp
+func TestPingRaw(t *testing.T) {
+	answers := func(sent []byte) []heardPing {
+		m, err := icmp.ParseMessage(protocolICMP, sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message := func(kind ipv4.ICMPType, id int) heardPing {
+			echo := *m.Body.(*icmp.Echo)
+			echo.ID ^= id
+			b, err := (&icmp.Message{Type: kind, Body: &echo}).Marshal(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return heardPing{"192.0.2.1", b}
+		}
+		heard := []heardPing{{"192.0.2.1", sent}, {"192.0.2.1", []byte{3, 1}}}
+		for range 2 * wrongLimit {
+			heard = append(heard, message(ipv4.ICMPTypeEchoReply, 1), message(ipv4.ICMPTypeTimestamp, 0))
+		}
+		return append(heard, message(ipv4.ICMPTypeEchoReply, 0))
+	}
+	c := newChecker(Config{})
+	c.pings = []func(netip.Addr) (pinger, error){func(netip.Addr) (pinger, error) {
+		return rawPing{&wirePing{answers: answers, failure: os.ErrDeadlineExceeded}}, nil
+	}}
+	if o := run(t, c, pingTask("192.0.2.1")); !o.OK || o.Detail != "" {
+		t.Errorf("got %+v", o)
+	}
+}
+
 func (w *wirePing) SetDeadline(time.Time) error { return nil }
 func (w *wirePing) Close() error                { return nil }
 

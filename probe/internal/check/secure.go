@@ -64,7 +64,21 @@ func firstEnd(chain []*x509.Certificate) (end time.Time) {
 			end = c.NotAfter
 		}
 	}
-	return end.UTC()
+	return written(end)
+}
+
+// written is the end of a certificate in UTC, as far as it can be written: a certificate may end in an offset from UTC
+// that puts it before the year 0 or after 9999, which JSON does not have, and one such observation would hold up all
+// others of the point.
+func written(end time.Time) time.Time {
+	first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	switch end = end.UTC(); {
+	case end.Before(first):
+		return first
+	case end.After(last):
+		return last
+	}
+	return end
 }
 
 // lastsLong judges expect.certDays, by this point's clock as all of the verification is.

@@ -7,6 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/json"
 	"math/big"
 	"strings"
 	"testing"
@@ -143,4 +145,78 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%s as ipv4: %v", address, err)
 		}
 	}
+}
+
+// TestCertBeyondTime: a certificate may end in a year that JSON does not have, by an offset from UTC. The observation can
+// be written all the same: one that cannot would hold up all others of the point.
+//
+// Covers: issue4 certificate expiry
+func TestCertBeyondTime(t *testing.T) {
+	for _, row := range []struct{ ends, want string }{
+		{"99991231235959-0100", "9999-12-31T23:59:59Z"},
+		{"00000101000000+0100", "0000-01-01T00:00:00Z"},
+		{"20300101000000+0100", "2029-12-31T23:00:00Z"},
+	} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits := serve(t, "127.0.0.1:0", overTLS(&tls.Config{
+			Certificates: []tls.Certificate{{PrivateKey: key, Certificate: [][]byte{endsAt(t, key, row.ends)}}},
+		}, answer(well)))
+		for _, verify := range []bool{false, true} { // verified, it fails; an ended one still says when that was
+			tk := task("https", hits.addr)
+			tk.TLSVerify = verify
+			o := run(t, newChecker(Config{}), tk)
+			if o.OK == verify {
+				t.Errorf("%s: got %+v", row.ends, o)
+			}
+			if _, err := json.Marshal(o); err != nil {
+				t.Errorf("%s: %v", row.ends, err)
+			}
+			if got := o.CertExpiry.Format(time.RFC3339); !verify && got != row.want {
+				t.Errorf("%s is taken as %s, want %s", row.ends, got, row.want)
+			}
+		}
+	}
+}
+
+// endsAt makes a certificate whose end is written so, which x509 itself does not make.
+func endsAt(t *testing.T, key *ecdsa.PrivateKey, ends string) []byte {
+	t.Helper()
+	must := func(b []byte, err error) []byte {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(4), NotBefore: time.Now(), NotAfter: time.Now(), DNSNames: []string{"www.example.com"}}
+	var cert struct {
+		TBS, Algorithm asn1.RawValue
+		Signature      asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(must(x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)), &cert); err != nil {
+		t.Fatal(err)
+	}
+	sequence := func(b []byte) []byte {
+		return must(asn1.Marshal(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: b}))
+	}
+	var fields []byte
+	const validity = 4 // behind version, serial number, algorithm and issuer (RFC 5280 section 4.1)
+	for at, rest := 0, cert.TBS.Bytes; len(rest) > 0; at++ {
+		var field asn1.RawValue
+		var err error
+		if rest, err = asn1.Unmarshal(rest, &field); err != nil {
+			t.Fatal(err)
+		}
+		if at != validity {
+			fields = append(fields, field.FullBytes...)
+			continue
+		}
+		begins := must(asn1.MarshalWithParams(time.Now().Add(-day).UTC(), "utc"))
+		end := must(asn1.Marshal(asn1.RawValue{Tag: asn1.TagGeneralizedTime, Bytes: []byte(ends)}))
+		fields = append(fields, sequence(append(begins, end...))...)
+	}
+	cert.TBS = asn1.RawValue{FullBytes: sequence(fields)}
+	return must(asn1.Marshal(cert))
 }

@@ -115,12 +115,31 @@ func Import(ctx context.Context, o Options) (Report, error) {
 	if err := os.MkdirAll(o.To, 0o755); err != nil {
 		return Report{}, err
 	}
-	for i, m := range members {
-		if err := place(r.Files[i].Path, m.data); err != nil {
-			return Report{}, err
+	return r, placeAll(members, r.Files)
+}
+
+// placeAll writes every file beside its place before the first goes there: a full disk changes nothing.
+func placeAll(members []member, files []Imported) (err error) {
+	var staged []string
+	defer func() {
+		for _, name := range staged { // those that did not get to their places
+			err = errors.Join(err, os.Remove(name))
 		}
+	}()
+	for i, m := range members {
+		name, err := stage(filepath.Dir(files[i].Path), m.data)
+		if err != nil {
+			return err
+		}
+		staged = append(staged, name)
 	}
-	return r, nil
+	for i := range members {
+		if err := os.Rename(staged[0], files[i].Path); err != nil {
+			return err
+		}
+		staged = staged[1:]
+	}
+	return nil
 }
 
 // source gives the bytes to import and says where they are from.
@@ -166,11 +185,11 @@ func fileName(from string) string {
 	return path.Base(from)
 }
 
-// place writes a file by rename.
-func place(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".import-*")
+// stage writes a file under a name of its own.
+func stage(dir string, data []byte) (name string, err error) {
+	f, err := os.CreateTemp(dir, ".import-*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() {
 		if err != nil {
@@ -184,8 +203,5 @@ func place(path string, data []byte) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return f.Name(), errors.Join(err, f.Close())
 }

@@ -192,3 +192,17 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("the registry is %q", got)
 	}
 }
+
+// When the second of two files cannot be written, the first is not in place either.
+//
+// Covers: issue4 geo import
+func TestImportPlacesAllOrNothing(t *testing.T) {
+	to := t.TempDir()
+	files := []Imported{{Path: filepath.Join(to, "4.csv")}, {Path: filepath.Join(to, "no-folder", "6.csv")}}
+	if err := placeAll([]member{{"4.csv", []byte("4")}, {"6.csv", []byte("6")}}, files); err == nil {
+		t.Fatal("a file in a folder that is not there was written")
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -158,6 +158,7 @@ func certificate(now time.Time, n api.NodeView) text.Cell {
 func nodeTroubles(w io.Writer, p text.Painter, prefix string, list []api.NodeView) {
 	for _, n := range list {
 		for _, line := range complaints(n) {
+			line = strings.ReplaceAll(line, "\n", "\n"+prefix+"  ") // an error of several parts has them a line each
 			fmt.Fprintf(w, "%s%s %s\n", prefix, p.Paint(text.Bad, n.Name+":"), line)
 		}
 	}
