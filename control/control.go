@@ -153,6 +153,7 @@ type Control struct {
 	roster    *roster.Roster
 	rollout   rollout.Tracker
 	enrolling gate // one change of tokens and nodes at a time
+	exports   gate // one export of the tape at a time
 
 	feed     *feed.Feed
 	alarms   alarms
@@ -199,7 +200,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 	c := &Control{
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
-		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1),
+		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1), exports: make(gate, 1),
 		feed: feed.New(4096), present: present{engine: engine.New(cfg.Points)}, current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {

@@ -71,7 +71,7 @@ func (g gate) enter(ctx context.Context) error {
 	case g <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: other changes of tokens and nodes are under way: %w", store.ErrUnavailable, ctx.Err())
+		return fmt.Errorf("%w: others of the kind are under way: %w", store.ErrUnavailable, ctx.Err())
 	}
 }
 

@@ -36,6 +36,11 @@ func (c *Control) tapeRoute(a huma.API) {
 		Description: "A timeline (txtar)", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
 	huma.Register(a, op, func(ctx context.Context, in *tapeInput) (*huma.StreamResponse, error) {
+		// One at a time: an export is made whole, up to its bound, before it is sent.
+		if err := c.exports.enter(ctx); err != nil {
+			return nil, asProblem(err)
+		}
+		defer c.exports.leave()
 		text, err := c.exportTape(ctx, in)
 		if err != nil {
 			return nil, asProblem(err)

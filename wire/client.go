@@ -274,8 +274,8 @@ func callNamed(name string) *Call {
 // call makes one call that is no stream. An error is a *pki.Refusal, or matches ErrUnreached.
 func (c *Client) call(ctx context.Context, name string, in, out any) error {
 	payload, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err != nil { // a refusal, since trying the same again is of no use
+		return pki.Refuse(pki.BadRequest, name+": what is to be sent cannot be written: "+err.Error(), "")
 	}
 	header := http.Header{"Content-Type": {typeJSON}}
 	if len(payload) > packBodyAbove {

@@ -304,3 +304,16 @@ func TestRefusalsTravel(t *testing.T) {
 		t.Errorf("a node is told %v", err)
 	}
 }
+
+// What cannot be written is refused, as control would refuse it: a node drops it and goes on, and is not held up for ever.
+//
+// Covers: A6, issue3 observations
+func TestWhatCannotBeWritten(t *testing.T) {
+	r := newRig(t, nil)
+	node := r.node(t, "p1", RoleProbe)
+	beyond := report.Observation{Task: "t", Point: "p1", CertExpiry: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	wantCode(t, node.Observe(t.Context(), []report.Observation{beyond}), pki.BadRequest)
+	if err := node.Observe(t.Context(), []report.Observation{{Task: "t", Point: "p1", OK: true}}); err != nil {
+		t.Errorf("the next batch: %v", err)
+	}
+}
