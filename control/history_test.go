@@ -558,12 +558,12 @@ func TestRedact(t *testing.T) {
 }
 
 // TestKillLosesNoHistory kills a process while it writes, again and again: whatever the store acknowledged is in the history
-// of the next one, each write once. STEER_LONG=1 makes it 20 times.
+// of the next one, each write once. STEER_LONG=1 makes it 10 times.
 // Covers: issue2 kill9, issue4 history
 func TestKillLosesNoHistory(t *testing.T) {
 	rounds := 3
 	if os.Getenv("STEER_LONG") != "" {
-		rounds = 20
+		rounds = 10
 	}
 	self := ok[string](t)(os.Executable())
 	dir := t.TempDir()

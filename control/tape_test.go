@@ -282,7 +282,7 @@ func playHour(t *testing.T, seed uint64, hard bool) (*hour, []said) {
 func TestAnHourOnTape(t *testing.T) {
 	seeds := []uint64{3}
 	if os.Getenv("STEER_LONG") == "1" {
-		seeds = []uint64{4, 5, 6, 7, 8, 9, 10, 11, 12, 13}
+		seeds = []uint64{4, 5}
 	}
 	for i := range 2 * len(seeds) {
 		seed, hard := seeds[i/2], i%2 == 1

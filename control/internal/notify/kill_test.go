@@ -96,13 +96,13 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestKill kills a process while it takes and delivers, again and again: what it said it took is told at least once, and
-// what is told twice is the same message under the same ID. STEER_LONG=1 makes it 100 times.
+// what is told twice is the same message under the same ID. STEER_LONG=1 makes it 30 times.
 //
 // Covers: issue4 notifications, issue4 kill9
 func TestKill(t *testing.T) {
 	rounds := 4
 	if os.Getenv("STEER_LONG") != "" {
-		rounds = 100
+		rounds = 30
 	}
 	l := &ledger{seen: map[string]map[string]int{}}
 	srv := httptest.NewServer(l)
