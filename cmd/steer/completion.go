@@ -255,46 +255,33 @@ func edgesOf(rule string) words {
 }
 
 func nodes(ctx context.Context, c *api.Client) []string {
-	if c == nil {
-		return nil
-	}
-	list, err := c.Nodes(ctx)
-	if err != nil {
-		return nil
-	}
-	out := make([]string, len(list))
-	for i := range list {
-		out[i] = list[i].Name
-	}
-	return out
+	return namesOf(c, func() ([]api.NodeView, error) { return c.Nodes(ctx) }, func(n *api.NodeView) string { return n.Name })
 }
 
 func pointNames(ctx context.Context, c *api.Client) []string {
-	if c == nil {
-		return nil
+	points := func() ([]api.PointStatus, error) {
+		s, err := c.Status(ctx, "")
+		return s.Points, err
 	}
-	s, err := c.Status(ctx, "")
-	if err != nil {
-		return nil
-	}
-	out := make([]string, len(s.Points))
-	for i := range s.Points {
-		out[i] = s.Points[i].Name
-	}
-	return out
+	return namesOf(c, points, func(p *api.PointStatus) string { return p.Name })
 }
 
 func tokens(ctx context.Context, c *api.Client) []string {
+	return namesOf(c, func() ([]api.TokenView, error) { return c.Tokens(ctx) }, func(t *api.TokenView) string { return t.ID })
+}
+
+// namesOf gives the name of each thing the server lists; nothing without a server, or when it does not say.
+func namesOf[T any](c *api.Client, list func() ([]T, error), name func(*T) string) []string {
 	if c == nil {
 		return nil
 	}
-	list, err := c.Tokens(ctx)
+	all, err := list()
 	if err != nil {
 		return nil
 	}
-	out := make([]string, len(list))
-	for i := range list {
-		out[i] = list[i].ID
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = name(&all[i])
 	}
 	return out
 }

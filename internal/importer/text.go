@@ -2,8 +2,22 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"steerpoint/spec"
 )
+
+// Distinct gives each address once, in the order of their first places.
+func Distinct(list []spec.Address) []spec.Address {
+	var out []spec.Address
+	for _, a := range list {
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
 
 // Quote writes a text as the data of a TXT record in a zone file: strings of at most 255 bytes, in quotes (RFC 1035
 // section 5.1).

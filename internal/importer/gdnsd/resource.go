@@ -294,7 +294,7 @@ const fallback = "fallback:"
 func (c *converter) edges(svc *importer.Service, order []choice, weighted bool) []string {
 	var out []string
 	for _, ch := range order {
-		e := importer.Edge{Name: ch.name, Addresses: distinct(ch.addresses), Target: ch.target, At: ch.at}
+		e := importer.Edge{Name: ch.name, Addresses: importer.Distinct(ch.addresses), Target: ch.target, At: ch.at}
 		if weighted {
 			e.Weight = ch.weight
 		}
@@ -307,16 +307,6 @@ func (c *converter) edges(svc *importer.Service, order []choice, weighted bool) 
 			c.b.Remark(ch.at, "destination "+ch.name+", which stands there already with the same weight", "one edge, whose weight counts once", "give that edge the sum of the weights")
 		}
 		out = append(out, name)
-	}
-	return out
-}
-
-func distinct(list []spec.Address) []spec.Address {
-	var out []spec.Address
-	for _, a := range list {
-		if !slices.Contains(out, a) {
-			out = append(out, a)
-		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"steerpoint/internal/importer"
 	"steerpoint/internal/importer/tree"
 	"steerpoint/spec"
 )
@@ -140,6 +141,6 @@ func (c *converter) joined(dc string, s *steering) []choice {
 		out.addresses = append(out.addresses, ch.addresses...)
 	}
 	c.b.Remark(out.at, "weights inside the destination "+dc, "its addresses are answered together", "")
-	out.addresses = distinct(out.addresses)
+	out.addresses = importer.Distinct(out.addresses)
 	return []choice{out}
 }

@@ -240,7 +240,7 @@ func (d *dynamic) each(p *pool, withWeights bool) []string {
 		up = up || !v.down
 	}
 	for i, v := range p.values {
-		e := importer.Edge{Name: fmt.Sprintf("%s-%d", p.name, i+1), Addresses: distinct(v.addresses), Target: v.target, Disabled: v.down && up, At: v.n}
+		e := importer.Edge{Name: fmt.Sprintf("%s-%d", p.name, i+1), Addresses: importer.Distinct(v.addresses), Target: v.target, Disabled: v.down && up, At: v.n}
 		if withWeights {
 			e.Weight = v.weight
 		}
@@ -279,22 +279,12 @@ func (d *dynamic) together(p *pool) []string {
 		}
 		e.Addresses = append(e.Addresses, v.addresses...)
 	}
-	e.Addresses = distinct(e.Addresses)
+	e.Addresses = importer.Distinct(e.Addresses)
 	if name := d.svc.AddEdge(e); name != "" {
 		return []string{name}
 	}
 	d.c.b.Remark(p.n, "pool "+p.name, "left out: it has no address that is to be used", "")
 	return nil
-}
-
-func distinct(list []spec.Address) []spec.Address {
-	var out []spec.Address
-	for _, a := range list {
-		if !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // last says what a rule answers when every pool is down: the record's own values.
@@ -320,7 +310,7 @@ func (d *dynamic) last(r *importer.Rule, chain []*pool) {
 		for _, v := range d.backup {
 			e.Addresses, e.Target = append(e.Addresses, v.addresses...), v.target
 		}
-		e.Addresses = distinct(e.Addresses)
+		e.Addresses = importer.Distinct(e.Addresses)
 		if name := d.svc.AddEdge(e); name != "" {
 			r.Edges = append(r.Edges, name)
 			d.c.b.Remark(d.lead.n, "values of "+d.lead.name+", answered unprobed when every pool is down", "the edge backup, last in the order", "")

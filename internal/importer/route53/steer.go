@@ -166,7 +166,7 @@ func (c *converter) edge(svc *importer.Service, m *member, everywhere []spec.Add
 				e.Addresses = append(e.Addresses, a)
 			}
 		}
-		e.Addresses = distinct(e.Addresses)
+		e.Addresses = importer.Distinct(e.Addresses)
 	}
 	if m.lead.policy == weighted {
 		c.weight(m, &e)
@@ -179,16 +179,6 @@ func (c *converter) edge(svc *importer.Service, m *member, everywhere []spec.Add
 		s.n.Get("SetIdentifier").Use()
 	}
 	return true
-}
-
-func distinct(list []spec.Address) []spec.Address {
-	var out []spec.Address
-	for _, a := range list {
-		if !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // weight reads the weights of a choice. Route 53 never answers with weight 0 while another is above it.
