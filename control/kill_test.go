@@ -113,12 +113,12 @@ type acked struct {
 }
 
 // TestKill kills a process while it writes, again and again: the next one finds everything that was acknowledged and
-// decides on from the last published decision. STEER_LONG=1 makes it 200 times.
+// decides on from the last published decision. STEER_LONG=1 makes it 100 times.
 // Covers: issue2 kill9, issue3 kill
 func TestKill(t *testing.T) {
 	rounds := 5
 	if os.Getenv("STEER_LONG") != "" {
-		rounds = 200
+		rounds = 100
 	}
 	self, err := os.Executable()
 	if err != nil {
