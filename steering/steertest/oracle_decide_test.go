@@ -292,10 +292,10 @@ func (o *oracle) whenAllDown(now steering.Instant, order []string) bool {
 	o.degraded = true
 	from := o.name()
 	switch {
-	case o.frozen:
-	case !configured:
+	case !configured: // an operator's doing, which a freeze does not stop
 		o.fallback = ""
 		o.decide(now, from, steering.CauseConfig)
+	case o.frozen:
 	case o.dead:
 		if o.fallback != o.cfg.Fallback {
 			o.fallback = o.cfg.Fallback
