@@ -82,28 +82,40 @@ func (a *app) applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if dry {
-				return a.showPlan(plan)
-			}
-			if a.output == "" {
-				if err := a.showPlan(plan); err != nil || len(plan.Changes) == 0 {
-					return err
+			write := func() (api.Plan, error) {
+				req.Base = plan.Base // what is written is what was shown
+				c, err := a.client()
+				if err != nil {
+					return api.Plan{}, err
 				}
+				return c.Apply(cmd.Context(), req)
 			}
-			req.Base = plan.Base // what is written is what was shown
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			if plan, err = c.Apply(cmd.Context(), req); err != nil {
-				return err
-			}
-			return a.show(plan, func(w io.Writer, _ text.Painter) { fmt.Fprintf(w, "applied at revision %d\n", plan.Revision) })
+			return a.showAndWrite(plan, dry, write, func(w io.Writer, written api.Plan) {
+				fmt.Fprintf(w, "applied at revision %d\n", written.Revision)
+			})
 		},
 	}
 	f.register(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show the plan")
 	return c
+}
+
+// showAndWrite shows a plan and then, unless dry, has it written and says what came of it. A program is given one of the
+// two: what was written, or with dry the plan.
+func (a *app) showAndWrite(plan api.Plan, dry bool, write func() (api.Plan, error), say func(io.Writer, api.Plan)) error {
+	if dry {
+		return a.showPlan(plan)
+	}
+	if a.output == "" {
+		if err := a.showPlan(plan); err != nil || len(plan.Changes) == 0 {
+			return err
+		}
+	}
+	written, err := write()
+	if err != nil {
+		return err
+	}
+	return a.show(written, func(w io.Writer, _ text.Painter) { say(w, written) })
 }
 
 func (a *app) showPlan(plan api.Plan) error {

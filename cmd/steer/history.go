@@ -140,20 +140,12 @@ func (a *app) rollback(cmd *cobra.Command, req api.RollbackRequest, dry bool) er
 	if err != nil {
 		return err
 	}
-	if dry {
-		return a.showPlan(plan)
+	write := func() (api.Plan, error) {
+		req.DryRun, req.Base = false, plan.Base // what is written is what was shown
+		return c.Rollback(cmd.Context(), req)
 	}
-	if a.output == "" {
-		if err := a.showPlan(plan); err != nil || len(plan.Changes) == 0 {
-			return err
-		}
-	}
-	req.DryRun, req.Base = false, plan.Base // what is written is what was shown
-	if plan, err = c.Rollback(cmd.Context(), req); err != nil {
-		return err
-	}
-	return a.show(plan, func(w io.Writer, _ text.Painter) {
-		fmt.Fprintf(w, "revision %d is written again as revision %d\n", req.Revision, plan.Revision)
+	return a.showAndWrite(plan, dry, write, func(w io.Writer, written api.Plan) {
+		fmt.Fprintf(w, "revision %d is written again as revision %d\n", req.Revision, written.Revision)
 	})
 }
 

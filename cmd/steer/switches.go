@@ -32,17 +32,13 @@ func (a *app) switchesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := []api.Switch{} // an empty log is [] in JSON, not null
-			for len(list) < limit {
-				q.Limit = min(limit-len(list), 100)
+			list, err := collect(limit, func(cursor string, n int) ([]api.Switch, string, error) {
+				q.Cursor, q.Limit = cursor, n
 				page, err := c.Switches(cmd.Context(), q)
-				if err != nil {
-					return err
-				}
-				list = append(list, page.Switches...)
-				if q.Cursor = page.Next; q.Cursor == "" {
-					break
-				}
+				return page.Switches, page.Next, err
+			})
+			if err != nil {
+				return err
 			}
 			return a.show(list, func(w io.Writer, p text.Painter) { render.Switches(w, p, time.Now(), list) })
 		},
