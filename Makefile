@@ -23,6 +23,14 @@ VULNDB  := bin/vulndb
 FUZZ_SHORT := 4s
 FUZZ_LONG  := 8s
 
+# BESIDE runs the first target while the second runs, and shows what it printed (kept in the third) when both have
+# ended. For targets that wait most of the time.
+BESIDE = @$(MAKE) --no-print-directory $(1) >$(3) 2>&1 & beside=$$!; failed=; \
+	$(MAKE) --no-print-directory $(2) || failed=1; \
+	wait $$beside || failed=1; \
+	cat $(3); \
+	[ -z "$$failed" ]
+
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
 
 .PHONY: help
@@ -49,7 +57,7 @@ up: build ## build, and run the demo on this machine (ends with Ctrl-C)
 .PHONY: test
 test: ## the check a person waits for (18 minutes at most from nothing on two cores)
 test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
-      tests-pass-under-race timelines-agree tests-of-the-store-pass lab inputs-survive-short-fuzz \
+      tests-pass-under-race timelines-agree tests-of-the-store-pass short-fuzz-beside-lab \
       no-known-vulnerability-is-reached no-code-is-dead
 	$(STEP)
 	@$(TESTSUM) total bin/checks/test/*.json
@@ -137,6 +145,10 @@ inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for four seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 
+.PHONY: short-fuzz-beside-lab
+short-fuzz-beside-lab: $(TESTSUM) ## both at once: the stories take little of the processor
+	$(call BESIDE,lab,inputs-survive-short-fuzz,bin/checks/test/lab.log)
+
 .PHONY: no-known-vulnerability-is-reached
 no-known-vulnerability-is-reached: $(VULNDB) ## govulncheck, with the pinned records and no network
 	$(STEP)
@@ -182,14 +194,9 @@ long-tests-pass-under-race: $(TESTSUM) ## every test with STEER_LONG=1 (real con
 	@STEER_LONG=1 $(RACE) -name $@ -record bin/checks/long/1-race.json \
 		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 20m
 
-# The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
 long-race-beside-long-lab: $(TESTSUM) ## both at once: the stories take little of the processor
-	@$(MAKE) --no-print-directory long-lab >bin/checks/long/lab.log 2>&1 & lab=$$!; failed=; \
-	$(MAKE) --no-print-directory long-tests-pass-under-race || failed=1; \
-	wait $$lab || failed=1; \
-	cat bin/checks/long/lab.log; \
-	[ -z "$$failed" ]
+	$(call BESIDE,long-lab,long-tests-pass-under-race,bin/checks/long/lab.log)
 
 .PHONY: ten-thousand-timelines-agree
 ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand

@@ -55,7 +55,7 @@ func query(args []string) error {
 			Code: dns.EDNS0SUBNET, Family: family, SourceNetmask: uint8(p.Bits()), Address: net.IP(p.Masked().Addr().AsSlice()),
 		})
 	}
-	c := dns.Client{Timeout: 2 * time.Second}
+	c := dns.Client{Timeout: 5 * time.Second} // of a machine that does ten things, not of the server
 	in, took, err := c.Exchange(m, netip.AddrPortFrom(server, 53).String())
 	if err != nil {
 		return err

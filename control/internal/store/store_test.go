@@ -268,7 +268,7 @@ func must(t *testing.T, err error) {
 
 // TestClosedStoreRefuses proves that operations on a stopped store end with an error and never hang.
 func TestClosedStoreRefuses(t *testing.T) {
-	s, err := Open(t.Context(), Config{Dir: t.TempDir(), Timeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+	s, err := Open(t.Context(), Config{Dir: t.TempDir()}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
