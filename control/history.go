@@ -29,7 +29,7 @@ const (
 	// historyRetry bounds the wait before another try at an archive that cannot be written.
 	historyRetry = 30 * time.Second
 	// historyLag is the longest a reader waits for the archive to take what was written right before.
-	historyLag = 2 * time.Second
+	historyLag = 5 * time.Second
 )
 
 // logNames are the archive's names of the store's logs.

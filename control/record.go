@@ -17,6 +17,7 @@ import (
 	"steerpoint/control/internal/store"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
+	"steerpoint/spec"
 	"steerpoint/steering"
 )
 
@@ -129,6 +130,7 @@ func (c *Control) restore(ctx context.Context) error {
 	}
 	c.applied.set(view.Revision)
 	c.firstViews(now, saved, outcomes)
+	c.keepUnread(saved)
 	c.dropRecords(raw)
 	c.take(now, outcomes)
 	c.queue.config(c.published())
@@ -187,6 +189,28 @@ func (c *Control) firstViews(now moment.Moment, saved map[string]steering.State,
 		}
 	}
 	c.answers.setViews(views)
+}
+
+// keepUnread keeps what is known of rules whose services cannot be read, for the moment at which they can.
+func (c *Control) keepUnread(saved map[string]steering.State) {
+	kept := map[string]steering.State{}
+	for rule, s := range saved {
+		if service, _, _ := strings.Cut(rule, "/"); c.resources.unread(service) {
+			kept[rule] = s
+		}
+	}
+	c.engine.Keep(kept)
+}
+
+// dropKept drops what was kept of services that are gone: one that comes under the same name is another.
+func (c *Control) dropKept() {
+	for rule := range c.engine.Kept() {
+		service, _, _ := strings.Cut(rule, "/")
+		if _, stored := c.resources.stored[string(spec.KindService)+"/"+service]; !stored {
+			delete(c.engine.Kept(), rule)
+			c.queue.add(&work{rule: rule, ended: true})
+		}
+	}
 }
 
 // dropRecords deletes the records of rules that are gone, and gives the rest to nobody: what is stored is in use. A

@@ -311,8 +311,16 @@ func (p *parseCache) drop(key string) {
 func (c *Control) reconfigure() {
 	now := c.clock.Moment()
 	overrides := c.resources.overrides(c.clock)
+	c.dropKept()
+	waiting := len(c.engine.Kept())
 	c.tape.configuration(now.At, c.resources.docs, overrides)
 	c.take(now, c.engine.Configure(now.At, now.Wall, c.resources.set(), overrides))
+	for _, err := range c.engine.Refused() {
+		c.log.Error("saved state refused", "error", err)
+	}
+	if waiting != len(c.engine.Kept()) && c.tape != nil {
+		c.checkpoint(now, true) // a rule went on from what no record of the tape says
+	}
 	c.queue.config(c.published())
 	c.news.configure(c.engine.Set())
 	c.sendProbes()

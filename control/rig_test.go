@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"sync"
@@ -312,6 +313,29 @@ func answerOf(d *snapshot.DNS, service, rule string) []netip.Addr {
 		}
 	}
 	return nil
+}
+
+// written returns when what was decided is in the store and in the map: decisions are written while the loop goes on.
+func (r *rig) written() {
+	r.t.Helper()
+	r.settle()
+	r.await("every decision is published", func() bool {
+		d, _, _ := r.out.latest()
+		decided, published := map[string]uint64{}, map[string]uint64{}
+		for i := 0; d != nil && i < len(d.Services); i++ {
+			for _, x := range d.Services[i].Rules {
+				published[d.Services[i].Name+"/"+x.Rule] = x.Decision
+			}
+		}
+		if err := r.do(r.t.Context(), func() {
+			for _, v := range r.engine.Views(r.clock.Now(), "") {
+				decided[v.Key] = v.Decision.Seq
+			}
+		}); err != nil {
+			r.t.Fatal(err)
+		}
+		return maps.Equal(decided, published)
+	})
 }
 
 func (r *rig) switches() []api.Switch {

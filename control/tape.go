@@ -92,9 +92,13 @@ func (c *Control) keepTape(now moment.Moment, start bool) {
 	if c.tape.Rare() {
 		every = checkpointRare
 	}
-	if !start && !c.tape.Wants() && now.At-c.tape.newest < every {
-		return
+	if start || c.tape.Wants() || now.At-c.tape.newest >= every {
+		c.checkpoint(now, start)
 	}
+}
+
+// checkpoint puts on the tape what all rules know. Start: the records before do not lead here.
+func (c *Control) checkpoint(now moment.Moment, start bool) {
 	s := &tape.State{
 		Start: start, Version: c.cfg.Version, Wall: now.Wall.UTC(), Overrides: append([]engine.Override(nil), c.engine.Overrides()...),
 		Points: c.engine.Points(), Rules: c.engine.Checkpoint(),

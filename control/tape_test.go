@@ -315,9 +315,10 @@ func TestAnHourOnTape(t *testing.T) {
 	}
 }
 
-// switchLog gives all of it.
+// switchLog gives all of it, what was decided last too.
 func (r *rig) switchLog() []api.Switch {
 	r.t.Helper()
+	r.written()
 	var all []api.Switch
 	q := api.SwitchQuery{Limit: 1000}
 	for {
@@ -388,8 +389,8 @@ rules:
 		t.Fatalf("east is %s by IPv4 and %s by IPv6", a.Edges[0].Verdict, b.Edges[0].Verdict)
 	}
 	tl, result := replayed(t, r.exported(began))
-	if got := played(tl, result); len(got) != len(r.switches()) {
-		t.Errorf("replayed %q, logged %+v", got, r.switches())
+	if got, log := played(tl, result), r.switchLog(); len(got) != len(log) {
+		t.Errorf("replayed %q, logged %+v", got, log)
 	}
 }
 

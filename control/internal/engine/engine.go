@@ -93,7 +93,9 @@ type Engine struct {
 	version   uint64                        // of the newest probe snapshot
 	slow      map[snapshot.TaskUse]map[string]time.Duration
 	warnings  []Warning
-	trace     func(*Call) // of a replica: told every call of a machine; nil: nobody is
+	kept      map[string]steering.State // of rules that may come, by key
+	refused   []error                   // kept states that could not be used
+	trace     func(*Call)               // of a replica: told every call of a machine; nil: nobody is
 }
 
 // New makes an engine without rules. Points are all probe points there are.
@@ -314,13 +316,13 @@ func fingerprint(edges []steering.EdgeStatus) uint64 {
 	return h
 }
 
-// States gives the state of every rule, for the snapshot on disk.
+// States gives the state of every rule, and those kept for rules that may come, for the snapshot on disk.
 func (e *Engine) States(now steering.Instant) []steering.State {
-	out := make([]steering.State, 0, len(e.rules))
+	out := make([]steering.State, 0, len(e.rules)+len(e.kept))
 	for _, r := range e.rules {
 		out = append(out, r.state(now))
 	}
-	return out
+	return slices.AppendSeq(out, maps.Values(e.kept))
 }
 
 // Restore makes rules for a first configuration from what is known of them. What cannot be used is an error of its
@@ -330,25 +332,45 @@ func (e *Engine) Restore(now steering.Instant, wall time.Time, set *spec.Set, ov
 	e.adopt(set, overrides)
 	for _, c := range e.compile(now) {
 		r := e.makeRule(now, wall, c)
-		s, known := saved[c.base.Key()]
-		if known {
-			m, err := steering.RestoreRule(c.cfg, s, now)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("rule %s starts anew: %w", c.base.Key(), err))
-			} else {
-				r.machine = m
-				m.SetWall(now, wall)
-				if s.Force.On {
-					r.force = applied{"restored", s.Force.Edge, s.Force.Until}
-				}
-				if s.Freeze.On {
-					r.freeze = applied{"restored", "", s.Freeze.Until}
-				}
+		if s, known := saved[c.base.Key()]; known {
+			if err := r.goOn(now, wall, s); err != nil {
+				errs = append(errs, err)
 			}
 		}
 		e.rules[r.key] = r
 	}
 	return e.settle(now), errs
+}
+
+// goOn makes a new rule go on from what was known of it. After an error it starts anew.
+func (r *rule) goOn(now steering.Instant, wall time.Time, s steering.State) error {
+	m, err := steering.RestoreRule(r.cfg, s, now)
+	if err != nil {
+		return fmt.Errorf("rule %s starts anew: %w", r.key, err)
+	}
+	r.machine = m
+	m.SetWall(now, wall)
+	if s.Force.On {
+		r.force = applied{"restored", s.Force.Edge, s.Force.Until}
+	}
+	if s.Freeze.On {
+		r.freeze = applied{"restored", "", s.Freeze.Until}
+	}
+	return nil
+}
+
+// Keep gives the states of rules that are not there because nothing of their services can be read. A rule that comes by
+// Configure and has one goes on from it, as in Restore.
+func (e *Engine) Keep(states map[string]steering.State) { e.kept = states }
+
+// Kept gives the states that still wait for their rules, by key. The caller may delete what no longer may be used.
+func (e *Engine) Kept() map[string]steering.State { return e.kept }
+
+// Refused gives what could not be used of kept states since the last call: these rules have started anew.
+func (e *Engine) Refused() []error {
+	errs := e.refused
+	e.refused = nil
+	return errs
 }
 
 // Configure puts another configuration in place.
@@ -363,6 +385,12 @@ func (e *Engine) Configure(now steering.Instant, wall time.Time, set *spec.Set, 
 		if r == nil {
 			r = e.makeRule(now, wall, c)
 			e.rules[key] = r
+			if s, known := e.kept[key]; known {
+				delete(e.kept, key)
+				if err := r.goOn(now, wall, s); err != nil {
+					e.refused = append(e.refused, err)
+				}
+			}
 			e.tell(now, r, Call{Kind: CallNew})
 			continue
 		}
