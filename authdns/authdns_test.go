@@ -342,7 +342,7 @@ func TestPanicCostsOnePacket(t *testing.T) {
 	h := r.handler(false).(*handler)
 	h.s = &Server{metrics: r.metrics, log: r.Server.log} // no responder: every query is a nil dereference
 	query := dnstest.Pack(t, dnstest.Query("plain.gslb.example.net.", dns.TypeA))
-	if out := h.Handle(nil, query, netip.MustParseAddr("127.0.0.1")); len(out) != 0 {
+	if out := h.Handle(nil, query, netip.MustParseAddr("127.0.0.1"), time.Now()); len(out) != 0 {
 		t.Errorf("answered %x", out)
 	}
 	if n := r.metric(t, "steer_authdns_dropped_packets_total", "reason=panic"); n != 1 || !strings.Contains(r.log.String(), "please report") {

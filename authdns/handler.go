@@ -21,7 +21,7 @@ func (s *Server) handler(tcp bool) server.Handler {
 }
 
 // Handle answers one message.
-func (h *handler) Handle(reply, msg []byte, client netip.Addr) (out []byte) {
+func (h *handler) Handle(reply, msg []byte, client netip.Addr, now time.Time) (out []byte) {
 	before := reply
 	// A packet that hits a fault of ours must cost that packet, not the name server.
 	defer func() {
@@ -32,7 +32,6 @@ func (h *handler) Handle(reply, msg []byte, client netip.Addr) (out []byte) {
 			out = before[:0]
 		}
 	}()
-	now := time.Now()
 	h.x.Client, h.x.Now, h.x.Unix = client, now.Sub(h.s.epoch), uint32(now.Unix())
 	out = h.s.responder.Respond(reply, msg, &h.x)
 	h.s.metrics.query(h.x.TCP, &h.x.Result)

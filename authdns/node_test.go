@@ -130,7 +130,7 @@ func TestControlSilent(t *testing.T) {
 		go s.watchSilence(t.Context())
 		told := func() string {
 			h := s.handler(false)
-			m := dnstest.Unpack(t, h.Handle(nil, dnstest.Pack(t, dnstest.Query("plain.gslb.example.net.", dns.TypeA)), netip.MustParseAddr("192.0.2.9")))
+			m := dnstest.Unpack(t, h.Handle(nil, dnstest.Pack(t, dnstest.Query("plain.gslb.example.net.", dns.TypeA)), netip.MustParseAddr("192.0.2.9"), time.Now()))
 			if firstA(m) != "192.0.2.7" {
 				t.Errorf("answer %v", m)
 			}

@@ -33,7 +33,7 @@ type marker struct {
 
 const slow = 99
 
-func (m marker) Handle(reply, msg []byte, _ netip.Addr) []byte {
+func (m marker) Handle(reply, msg []byte, _ netip.Addr, _ time.Time) []byte {
 	if msg[0] == slow {
 		<-m.gate
 	}

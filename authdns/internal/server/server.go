@@ -35,8 +35,9 @@ type Config struct {
 
 // Handler answers messages for one socket or connection; it is not called concurrently.
 type Handler interface {
-	// Handle appends the reply to msg, or nothing when msg is to be dropped.
-	Handle(reply, msg []byte, client netip.Addr) []byte
+	// Handle appends the reply to msg, or nothing when msg is to be dropped. now is when msg was taken; messages that
+	// were taken together have one now.
+	Handle(reply, msg []byte, client netip.Addr, now time.Time) []byte
 }
 
 // Handlers makes the handler of one more UDP socket or TCP connection.
@@ -166,7 +167,7 @@ const drainTime = time.Second
 func (s *Server) Serve(ctx context.Context) error {
 	var udp, tcp errgroup.Group
 	for _, c := range s.udp {
-		udp.Go(func() error { s.serveUDP(ctx, c); return nil })
+		udp.Go(func() error { return s.serveUDP(ctx, c) })
 	}
 	for _, l := range s.tcp {
 		tcp.Go(func() error { s.serveTCP(ctx, l); return nil })

@@ -79,7 +79,7 @@ func (s *Server) converse(c *net.TCPConn, client netip.Addr) (cut string) {
 		if len(msg) < headerLen {
 			return "message"
 		}
-		out = handler.Handle(append(out[:0], 0, 0), msg, client)
+		out = handler.Handle(append(out[:0], 0, 0), msg, client, time.Now())
 		if len(out) <= lengthLen {
 			return "message"
 		}
