@@ -57,7 +57,7 @@ up: build ## build, and run the demo on this machine (ends with Ctrl-C)
 .PHONY: test
 test: ## the check a person waits for (18 minutes at most from nothing on two cores)
 test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
-      tests-pass-under-race timelines-agree tests-of-the-store-pass short-fuzz-beside-lab \
+      tests-pass-under-race timelines-agree short-fuzz-beside-stories \
       no-known-vulnerability-is-reached no-code-is-dead
 	$(STEP)
 	@$(TESTSUM) total bin/checks/test/*.json
@@ -145,9 +145,13 @@ inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for four seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 
-.PHONY: short-fuzz-beside-lab
-short-fuzz-beside-lab: $(TESTSUM) ## both at once: the stories take little of the processor
-	$(call BESIDE,lab,inputs-survive-short-fuzz,bin/checks/test/lab.log)
+# What starts real processes and waits for them takes little of the processor.
+.PHONY: stories
+stories: tests-of-the-store-pass lab
+
+.PHONY: short-fuzz-beside-stories
+short-fuzz-beside-stories: $(TESTSUM) ## the short fuzz, and beside it the tests and stories that wait for processes
+	$(call BESIDE,stories,inputs-survive-short-fuzz,bin/checks/test/stories.log)
 
 .PHONY: no-known-vulnerability-is-reached
 no-known-vulnerability-is-reached: $(VULNDB) ## govulncheck, with the pinned records and no network
