@@ -220,6 +220,11 @@ bench: ## measure; writes bench/results/*.json and the table in bench/results/RE
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -bars bench/bars.tsv -out bench/results
 
+.PHONY: bench-dns
+bench-dns: build ## compare name servers in one run (dnsperf, and what is installed of gdnsd, knot, nsd, pdns-server)
+	@cd tools && go build -o ../bin/dnsbench ./dnsbench
+	@bin/dnsbench -steer bin/steer -out bench/results
+
 .PHONY: geo-table
 geo-table: ## rebuild the built-in country table from its source (CC0, with credit to NRO)
 	go generate ./geo

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// server is a peer that runs.
+type server struct {
+	peer
+	port int
+	dir  string
+	cmd  *exec.Cmd
+}
+
+// run starts the server in a session of its own, on the first core, and waits for its answers.
+func (s *server) run(ctx context.Context, work string) error {
+	args, err := s.prepare(s.dir, work, s.port)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = exec.Command("taskset", append([]string{"-c", "0"}, args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.Env = append(os.Environ(), s.env...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	applied := s.name != "steer"
+	for end := time.Now().Add(startWait); ; time.Sleep(200 * time.Millisecond) {
+		if !applied {
+			out, err := exec.CommandContext(ctx, args[0], "apply", "--data", filepath.Join(s.dir, "data"), "-f", filepath.Join(s.dir, "site.yaml")).CombinedOutput()
+			var exit *exec.ExitError
+			if applied = err == nil; errors.As(err, &exit) && exit.ExitCode() == 2 {
+				return fmt.Errorf("apply: %s", out)
+			}
+		}
+		err := s.check(ctx)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			text, _ := os.ReadFile(log.Name()) // what it said is better than nothing
+			return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
+		}
+	}
+}
+
+// check asks for one answer of each workload.
+func (s *server) check(ctx context.Context) error {
+	for _, w := range workloads {
+		if w.geo && !s.geo {
+			continue
+		}
+		if err := s.looks(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) looks(ctx context.Context, w workload) error {
+	args := []string{"-p", strconv.Itoa(s.port), "@127.0.0.1", w.ask, "A", "+time=2", "+tries=1", "+noall", "+comments", "+answer"}
+	if w.geo {
+		args = append(args, "+subnet="+subnet)
+	}
+	out, err := exec.CommandContext(ctx, "dig", args...).Output()
+	if err != nil {
+		return fmt.Errorf("dig %s: %w", w.ask, err)
+	}
+	if !strings.Contains(string(out), w.want) {
+		return fmt.Errorf("%s is not answered with %s:\n%s", w.ask, w.want, out)
+	}
+	return nil
+}
+
+var (
+	completed = regexp.MustCompile(`Queries completed:\s+(\d+)`)
+	sent      = regexp.MustCompile(`Queries sent:\s+(\d+)`)
+	lostCount = regexp.MustCompile(`Queries lost:\s+(\d+)`)
+	perSecond = regexp.MustCompile(`Queries per second:\s+([\d.]+)`)
+)
+
+// measure asks for some seconds, 200 questions under way on 8 sockets, and looks at the answers before and after.
+func (s *server) measure(ctx context.Context, c config, w workload, work string) (sample, error) {
+	if err := s.looks(ctx, w); err != nil {
+		return sample{}, err
+	}
+	before, err := s.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	args := append([]string{
+		"-c", "1", "dnsperf", "-s", "127.0.0.1", "-p", strconv.Itoa(s.port), "-d", filepath.Join(work, w.file),
+		"-l", strconv.Itoa(c.seconds), "-c", "8", "-T", "1", "-q", "200", "-b", "4096", "-t", "1",
+	}, w.flags...)
+	out, err := exec.CommandContext(ctx, "taskset", args...).Output()
+	if err != nil {
+		return sample{}, fmt.Errorf("dnsperf: %w", err)
+	}
+	after, err := s.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	got := sample{server: s.name, workload: w.name}
+	var values [4]float64
+	for i, re := range []*regexp.Regexp{completed, sent, lostCount, perSecond} {
+		m := re.FindSubmatch(out)
+		if m == nil {
+			return got, fmt.Errorf("dnsperf said nothing of %s:\n%s", re, out)
+		}
+		if values[i], err = strconv.ParseFloat(string(m[1]), 64); err != nil {
+			return got, err
+		}
+	}
+	if values[0] == 0 {
+		return got, errors.New("nothing was answered")
+	}
+	got.cpu, got.lost, got.qps = (after-before).Seconds()/values[0]*1e6, values[2]/values[1], values[3]
+	return got, s.looks(ctx, w)
+}
+
+// cpu is the processor time of every process of the server's session.
+func (s *server) cpu() (time.Duration, error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	var ticks int64
+	for _, file := range stats {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if len(f) < 13 || f[3] != strconv.Itoa(s.cmd.Process.Pid) {
+			continue
+		}
+		for _, text := range f[11:13] { // user and system time
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", file, err)
+			}
+			ticks += n
+		}
+	}
+	if ticks == 0 {
+		return 0, fmt.Errorf("%s has ended", s.name)
+	}
+	return time.Duration(ticks) * time.Second / userHZ, nil
+}
+
+// userHZ is how often a second /proc/PID/stat counts.
+const userHZ = 100
+
+// stop ends the server's processes; a process that stays is killed.
+func (s *server) stop() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) // it may have ended already
+	done := make(chan struct{})
+	go func() { _ = s.cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+	}
+}
