@@ -100,6 +100,9 @@ func (c *Control) plan(ctx context.Context, ch *change) (*planned, error) {
 		}
 	}
 	c.workOut(ch, p, current, next, stored)
+	if err := c.mayChange(ctx, p, current, next); err != nil {
+		return nil, err
+	}
 	return p, c.simulate(ctx, p, next, stored)
 }
 
@@ -257,6 +260,9 @@ func (c *Control) commit(ctx context.Context, ch *change) (*planned, error) {
 	defer c.writing.Unlock()
 	for try := 0; ; try++ {
 		p, err := c.plan(ctx, ch)
+		if err == nil {
+			err = mayWrite(ctx, p)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -117,6 +117,8 @@ type Deps struct {
 	Nodes NodeHub
 	// NoNameServer: no name server runs in this process, so that Publisher hands maps to nodes only.
 	NoNameServer bool
+	// GeoFiles names the geo data files in use, for backups; nil: none.
+	GeoFiles func() []string
 	// Listeners tells the bound addresses of other roles, for status; nil: none.
 	Listeners func() map[string]string
 
@@ -154,6 +156,8 @@ type Control struct {
 	rollout   rollout.Tracker
 	enrolling gate // one change of tokens and nodes at a time
 	exports   gate // one export of the tape at a time
+	backups   gate // one backup at a time
+	apiTokens apiTokens
 
 	feed     *feed.Feed
 	alarms   alarms
@@ -200,7 +204,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 	c := &Control{
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
-		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1), exports: make(gate, 1),
+		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1), exports: make(gate, 1), backups: make(gate, 1),
 		feed: feed.New(4096), present: present{engine: engine.New(cfg.Points)}, current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
@@ -263,6 +267,7 @@ func (c *Control) open(ctx context.Context) error {
 		c.commits = c.deps.store(c.store)
 	}
 	c.alarms.init(c)
+	c.apiTokens.init()
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
@@ -274,7 +279,8 @@ func (c *Control) open(ctx context.Context) error {
 		return err
 	}
 	c.openHistory(ctx)
-	return nil
+	c.sweepBackup()
+	return c.loadAPITokens(ctx)
 }
 
 func (c *Control) authorityDir() string { return filepath.Join(c.cfg.Data, "ca") }

@@ -87,7 +87,7 @@ func (c *Control) handler(ctx context.Context) http.Handler {
 			r.URL.Path+" takes "+strings.Join(methods, ", ")))
 	})
 	g := &web.Guard{
-		Token: c.token, Hosts: c.hostNames(), Log: c.log, Limit: web.NewLimiter(c.cfg.Rate),
+		Token: c.token, Admit: c.knows, Hosts: c.hostNames(), Log: c.log, Limit: web.NewLimiter(c.cfg.Rate),
 		Open:  []string{"/healthz", "/readyz", api.Prefix + "/openapi.json", api.Prefix + "/openapi.yaml"},
 		Local: []string{"/", "/metrics"},
 		Done: func(method string, status int) {
@@ -119,15 +119,17 @@ func (c *Control) newAPI(mux *http.ServeMux) huma.API {
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath = api.Prefix+"/openapi", "", ""
 	cfg.RejectUnknownQueryParameters = true
 	cfg.Info.Description = "State and operation of traffic steering. Errors are problem documents (RFC 9457) with a stable code."
-	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "the token in <data>/admin.token"}}
+	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "the token in <data>/admin.token, or one that `steer token create --api` made; x-steer-role of an operation is the role it needs"}}
 	cfg.Security = []map[string][]string{{"token": {}}}
 	cfg.Transformers = []huma.Transformer{func(_ huma.Context, _ string, v any) (any, error) {
 		if m, ok := v.(*huma.ErrorModel); ok {
 			return fromHuma(m), nil
 		}
 		return v, nil
-	}}
-	return humago.New(mux, cfg)
+	}, narrow}
+	a := humago.New(mux, cfg)
+	a.UseMiddleware(c.authorize)
+	return a
 }
 
 // fromHuma turns what the frame refuses (a body that is no JSON, a field of the wrong type) into a problem of ours.

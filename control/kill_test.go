@@ -53,6 +53,9 @@ func (says) PublishProbe(*snapshot.Probe) error { return nil }
 // child runs control and writes as fast as it can: resources, and forces that switch.
 func child(dir string) error {
 	ctx := context.Background()
+	if file := os.Getenv(childBackup); file != "" {
+		return childRestores(ctx, file, dir)
+	}
 	c, err := New(ctx, Config{Data: dir, Listen: "127.0.0.1:0", SaveEvery: 20 * time.Millisecond}, Deps{
 		Publisher: says{}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})

@@ -283,6 +283,7 @@ func (c *Control) housekeep(ctx context.Context) error {
 			c.alarms.set(api.AlarmDisk, "", err != nil && ctx.Err() == nil, fmt.Sprintf("what the core learns is not saved: %v; a restart would go on from the last decisions", err))
 		case <-prune.C:
 			c.pruneEnrolled(ctx)
+			c.keepAPITokens(ctx, usedEvery)
 		}
 	}
 }

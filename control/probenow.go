@@ -29,6 +29,9 @@ func (c *Control) probeNow(ctx context.Context, r *api.ProbeRequest) (*api.Probe
 	if c.deps.Probe == nil {
 		return nil, problem(http.StatusServiceUnavailable, api.CodeProberUnavailable, "No probe point", "no probe point is connected that could be asked")
 	}
+	if err := mayProbe(ctx, r); err != nil {
+		return nil, err
+	}
 	timeout := 5 * time.Second
 	if r.Timeout != "" {
 		d, err := time.ParseDuration(r.Timeout)

@@ -277,4 +277,5 @@ func (c *Control) stopped() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.commitOnce(ctx)
+	c.keepAPITokens(ctx, 0)
 }

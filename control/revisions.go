@@ -266,6 +266,9 @@ func differences(key string, before, after []byte) []string {
 // stored, and refused when somebody wrote since the plan that was shown.
 func (c *Control) rollback(ctx context.Context, actor string, r *api.RollbackRequest) (api.Plan, error) {
 	kind, err := parseKind(r.Kind)
+	if err == nil {
+		err = c.maySee(ctx, r.Kind, r.Name)
+	}
 	if err != nil {
 		return api.Plan{}, err
 	}

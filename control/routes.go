@@ -25,6 +25,8 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.nodeRoutes(a)
 	c.historyRoutes(a)
 	c.tapeRoute(a)
+	c.apiTokenRoutes(a)
+	c.backupRoute(a)
 	c.watchRoute(ctx, a)
 	registry := a.OpenAPI().Components.Schemas
 	if model := registry.Map()["ErrorModel"]; model != nil {
@@ -66,6 +68,7 @@ func schemaOf(r huma.Registry) *huma.Schema {
 func operation(method, path, id, summary string, maxBody int64) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: api.Prefix + path, Summary: summary, MaxBodyBytes: maxBody, BodyReadTimeout: readTimeout,
+		Extensions: accessOf(id).extensions(),
 	}
 }
 
@@ -313,6 +316,9 @@ func (c *Control) stateRoutes(a huma.API) {
 				return nil, err
 			}
 			x, err := c.explainWhen(ctx, q, in.At)
+			if err == nil {
+				err = mayExplain(ctx, x)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -336,9 +342,10 @@ func (c *Control) stateRoutes(a huma.API) {
 			return &body[api.NotifyTest]{*r}, nil
 		})
 	register(a, operation(http.MethodGet, "/version", "version", "Version of the server, and who the caller is", 0),
-		func(_ context.Context, in *Who) (*body[api.Version], error) {
+		func(ctx context.Context, in *Who) (*body[api.Version], error) {
+			who := callerOf(ctx)
 			return &body[api.Version]{api.Version{
-				Version: c.cfg.Version, Go: runtime.Version(), Started: c.started, Node: c.cfg.Node, Actor: in.actor(), Role: "admin",
+				Version: c.cfg.Version, Go: runtime.Version(), Started: c.started, Node: c.cfg.Node, Actor: in.actor(), Role: who.role.String(), Services: who.services,
 			}}, nil
 		})
 }

@@ -57,7 +57,7 @@ func (c *Control) watchRoute(stop context.Context, a huma.API) {
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
 			defer func() { <-slots }()
 			r, w := humago.Unwrap(hc)
-			s := &stream{w: w, rc: http.NewResponseController(w), service: in.Service, last: last, patience: c.deps.watchWrite}
+			s := &stream{w: w, rc: http.NewResponseController(w), service: in.Service, last: last, patience: c.deps.watchWrite, who: callerOf(r.Context())}
 			c.metrics.watchers.Inc()
 			defer c.metrics.watchers.Dec()
 			// The error is the client's going: nobody to tell.
@@ -88,6 +88,7 @@ type stream struct {
 	service  string
 	last     uint64
 	patience time.Duration
+	who      *caller
 }
 
 // stream sends events until the client or the server goes.
@@ -156,6 +157,9 @@ func (s *stream) write(events []api.Event) error {
 	for i := range events {
 		e := &events[i]
 		if s.service != "" && e.Service != "" && e.Service != s.service {
+			continue
+		}
+		if !s.who.hears(e) {
 			continue
 		}
 		b, err := json.Marshal(e)

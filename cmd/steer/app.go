@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/user"
 	"slices"
@@ -85,7 +86,7 @@ func problem(p *api.Problem) *fault.Error {
 	case api.CodeNotFound, api.CodeBeforeTape:
 		e.Exit = fault.ExitNotSo
 	case api.CodeUnauthorized:
-		e.Do = "give the token with --token or STEER_TOKEN; on the server's machine it is in <data>/admin.token"
+		e.Do = "give the token with --token or STEER_TOKEN, or log in with `steer login`; on the server's machine it is in <data>/admin.token"
 	case api.CodeConflict, api.CodePreconditionFailed:
 		e.Do = "look again with `steer plan` and repeat"
 	}
@@ -112,7 +113,7 @@ func mistake(it api.ProblemItem) string {
 	return s
 }
 
-// client finds the server: --server, STEER_SERVER, or the process that uses the data folder.
+// client finds the server: --server, STEER_SERVER, the login, or the process that uses the data folder.
 func (a *app) client() (*api.Client, error) {
 	s, err := a.place().Find()
 	if err != nil {
@@ -131,10 +132,16 @@ func (a *app) client() (*api.Client, error) {
 // clientOf is a client of a server that was found.
 func clientOf(s locate.Server) (*api.Client, error) {
 	c := api.NewClient(s.URL, s.Token)
-	if s.CA == "" {
+	var h *http.Client
+	var err error
+	switch {
+	case s.CA != "":
+		h, err = trusting(s.CA)
+	case s.Authority != "":
+		h, err = trustingText([]byte(s.Authority), "the login")
+	default:
 		return c, nil
 	}
-	h, err := trusting(s.CA)
 	if err != nil {
 		return nil, err
 	}

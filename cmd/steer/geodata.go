@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -92,4 +93,9 @@ func names(db *geo.DB) string {
 		s = append(s, src.Name)
 	}
 	return strings.Join(s, ", ")
+}
+
+// geoFiles names the geo data files that are set, for backups.
+func (c *center) geoFiles() []string {
+	return slices.Concat(c.settings.Geo.Lists, c.settings.Geo.Databases)
 }

@@ -16,9 +16,14 @@ func trusting(file string) (*http.Client, error) {
 	if err != nil {
 		return nil, fault.BadInput("CA_UNUSABLE", "the authority cannot be read", err.Error(), "give --ca FILE; the file is <data>/ca/ca.crt of the control")
 	}
+	return trustingText(b, file)
+}
+
+// trustingText is trusting for the text of certificates; from says where it is from.
+func trustingText(b []byte, from string) (*http.Client, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(b) {
-		return nil, fault.BadInput("CA_UNUSABLE", file+" holds no certificate", "it must be in PEM form", "give --ca FILE; the file is <data>/ca/ca.crt of the control")
+		return nil, fault.BadInput("CA_UNUSABLE", from+" holds no certificate", "it must be in PEM form", "give --ca FILE; the file is <data>/ca/ca.crt of the control")
 	}
 	transport := &http.Transport{}
 	if usual, ok := http.DefaultTransport.(*http.Transport); ok { // with its time-outs and its proxy

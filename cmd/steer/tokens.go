@@ -21,7 +21,7 @@ import (
 func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens by which machines join as nodes",
+		Short: "Make, list and revoke tokens: for machines that join as nodes, and with --api for who uses the API",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,16 +31,28 @@ func (a *app) tokenCommand() *cobra.Command {
 
 func (a *app) tokenCreateCommand() *cobra.Command {
 	var r api.TokenRequest
+	var forAPI apiTokenFlags
 	c := &cobra.Command{
 		Use:   "create --role ROLES",
 		Short: "Make a token with which one machine may join, once",
 		Long: `Make a join token. It is the only thing on standard output, so that it can go into a file; only a hash of it is
 kept here, and it is shown this once. Whoever has it can join as a node with these roles until it is used or its
-time is over.`,
+time is over.
+
+With --api it is a token for people and programs that use the API: --role viewer reads; operator also forces, freezes,
+drains, probes and writes services; admin does everything. --service limits it to services, --name says who it is for, and
+--for how long it lives (by default until it is revoked).`,
 		Example: "  steer token create --role dns,probe > token\n" +
-			"  steer token create --role probe --name tokyo-1 --for 10m",
+			"  steer token create --role probe --name tokyo-1 --for 10m\n" +
+			"  steer token create --api --role operator --service shop --name shop-team --for 720h > token",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if forAPI.api {
+				return a.createAPIToken(cmd.Context(), &forAPI, &r)
+			}
+			if len(forAPI.services) > 0 {
+				return fault.Usage("--service goes with --api", "a node is for every service; leave --service out")
+			}
 			if len(r.Roles) == 0 {
 				return fault.Usage("no role was given", "say what the node may do: --role dns, --role probe, or --role dns,probe")
 			}
@@ -62,9 +74,10 @@ time is over.`,
 			return nil
 		},
 	}
-	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, probe (comma list, or repeated)")
-	c.Flags().StringVar(&r.Name, "name", "", "the only name the node may have (default: the node says its own)")
-	c.Flags().StringVar(&r.For, "for", "", "how long it can be used (default 1h, at most 720h)")
+	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, probe (comma list, or repeated); with --api: viewer, operator or admin")
+	c.Flags().StringVar(&r.Name, "name", "", "the only name the node may have (default: the node says its own); with --api: who it is for")
+	c.Flags().StringVar(&r.For, "for", "", "how long it can be used (default 1h, at most 720h; with --api until it is revoked)")
+	forAPI.create(c)
 	return c
 }
 
@@ -107,11 +120,15 @@ func joinAddress(listener string) string {
 }
 
 func (a *app) tokenListCommand() *cobra.Command {
-	return &cobra.Command{
+	var forAPI apiTokenFlags
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens: for what, until when, used by which node",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if forAPI.api {
+				return a.listAPITokens(cmd.Context())
+			}
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -123,14 +140,20 @@ func (a *app) tokenListCommand() *cobra.Command {
 			return a.show(list, func(w io.Writer, p text.Painter) { render.Tokens(w, p, time.Now(), list) })
 		},
 	}
+	forAPI.list(c)
+	return c
 }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
-	return &cobra.Command{
+	var forAPI apiTokenFlags
+	c := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Delete a token; a node that joined with it stays",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if forAPI.api || strings.HasPrefix(args[0], "api.") {
+				return a.revokeAPIToken(cmd.Context(), args[0])
+			}
 			id, _, whole := strings.Cut(args[0], ".") // the whole token is taken too: it is what the operator has
 			c, err := a.client()
 			if err != nil {
@@ -147,4 +170,6 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			}{id}, func(w io.Writer, _ text.Painter) { fmt.Fprintf(w, "token %s is revoked\n", id) })
 		},
 	}
+	forAPI.list(c)
+	return c
 }

@@ -19,6 +19,7 @@ import (
 	"steerpoint/cmd/steer/internal/settings"
 	"steerpoint/control"
 	"steerpoint/internal/demo"
+	"steerpoint/internal/folder"
 	"steerpoint/probe"
 	"steerpoint/steering"
 )
@@ -183,6 +184,8 @@ func controlFault(listen, dir string, err error) error {
 	switch {
 	case errors.Is(err, control.ErrLocked):
 		e.Code, e.Do = "DATA_IN_USE", "stop the other process, or choose another folder with --data DIR"
+	case errors.Is(err, folder.ErrUnfinished):
+		e.Code, e.Do = "RESTORE_UNFINISHED", "run the restore again, or choose another folder with --data DIR"
 	case errors.As(err, &path):
 		e.Code, e.Do = "DATA_UNUSABLE", "run as its owner, or choose another folder with --data DIR"
 	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EADDRNOTAVAIL):

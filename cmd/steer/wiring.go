@@ -57,7 +57,7 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	cfg.NotifyLocal = c.settings.Notify.AllowLoopback
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
-		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, NoNameServer: !withNameServer,
+		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, GeoFiles: c.geoFiles, NoNameServer: !withNameServer,
 	}
 	if withNameServer {
 		// What is wrong with the file, the name server says when it loads it.

@@ -199,4 +199,6 @@ type Version struct {
 	// Actor and Role are the caller's, as the server sees them.
 	Actor string `json:"actor,omitempty"`
 	Role  string `json:"role,omitempty"`
+	// Services are all that the caller's token is for; absent: every service.
+	Services []string `json:"services,omitempty"`
 }

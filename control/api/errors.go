@@ -12,6 +12,9 @@ const (
 	CodeBadRequest         = "BAD_REQUEST"         // 400, 422: malformed request
 	CodeUnauthorized       = "UNAUTHORIZED"        // 401: no token, or a wrong one
 	CodeForbiddenHost      = "FORBIDDEN_HOST"      // 403: the Host header is not one of this server's names
+	CodeForbiddenRole      = "FORBIDDEN_ROLE"      // 403: the token's role may not do this
+	CodeForbiddenService   = "FORBIDDEN_SERVICE"   // 403: the token is for other services
+	CodeTokenExpired       = "API_TOKEN_EXPIRED"   // 401: the token's time is over
 	CodeNotFound           = "NOT_FOUND"           // 404: no such resource, service, rule, edge or endpoint
 	CodeMethodNotAllowed   = "METHOD_NOT_ALLOWED"  // 405
 	CodeConflict           = "CONFLICT"            // 409: somebody wrote in between

@@ -23,6 +23,8 @@ const Format = 1
 
 const (
 	formatKind = "data-folder"
+	formatName = "format"
+	lockName   = "lock"
 	tokenBytes = 32
 )
 
@@ -41,7 +43,7 @@ func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w: choose a folder this user may write, with --data", err)
 	}
-	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock of data folder: %w: choose a folder this user may write, with --data", err)
 	}
@@ -49,7 +51,11 @@ func Open(path string) (*Folder, error) {
 	if err := d.take(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := d.checkFormat(); err != nil {
+	err = d.checkFinished()
+	if err == nil {
+		err = d.checkFormat()
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -99,7 +105,7 @@ func writeOwner(f *os.File) {
 }
 
 func (d *Folder) checkFormat() error {
-	path := filepath.Join(d.Path, "format")
+	path := filepath.Join(d.Path, formatName)
 	_, _, err := atomicfile.Read(path, formatKind, Format)
 	if err == nil {
 		return nil

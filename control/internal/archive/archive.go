@@ -249,3 +249,11 @@ func classify(err error) error {
 	}
 	return err
 }
+
+// CopyTo writes the file, as it is at one moment, to another path, where there must be no file. Writing goes on meanwhile.
+func (a *Archive) CopyTo(ctx context.Context, path string) error {
+	return a.read("copy the history", func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
+		return err
+	})
+}

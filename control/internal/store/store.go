@@ -80,6 +80,22 @@ type Store struct {
 
 // Open starts the store and waits until it serves. The error names the folder and says what to do.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store folder: %w", err)
+	}
+	if err := checkFiles(cfg.Dir); err != nil {
+		return nil, err
+	}
+	s, err := openFiles(ctx, cfg, log)
+	if err != nil {
+		return nil, fmt.Errorf("store in %s does not start: %w. Nothing in it was changed: check disk space and "+
+			"permissions; if the files are damaged, move the folder away and restore a backup, or start empty and apply "+
+			"your resources again", cfg.Dir, err)
+	}
+	return s, nil
+}
+
+func newStore(cfg Config, log *slog.Logger) *Store {
 	s := &Store{log: log, timeout: cfg.Timeout, quota: cfg.Quota, failed: make(chan struct{})}
 	if s.timeout == 0 {
 		s.timeout = 10 * time.Second
@@ -87,17 +103,15 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	if s.quota == 0 {
 		s.quota = 2 << 30
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("store folder: %w", err)
-	}
-	if err := checkFiles(cfg.Dir); err != nil {
-		return nil, err
-	}
+	return s
+}
+
+// openFiles is Open without a look at the files.
+func openFiles(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
+	s := newStore(cfg, log)
 	e, err := s.start(ctx, cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("store in %s does not start: %w. Nothing in it was changed: check disk space and "+
-			"permissions; if the files are damaged, move the folder away and restore a backup, or start empty and apply "+
-			"your resources again", cfg.Dir, err)
+		return nil, err
 	}
 	s.etcd, s.client = e, v3client.New(e.Server)
 	if err := s.Relieve(ctx); err != nil {
@@ -105,7 +119,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Store, error) {
 	}
 	if err := s.loadIDs(ctx); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("store in %s: %w", cfg.Dir, err)
+		return nil, err
 	}
 	return s, nil
 }

@@ -29,6 +29,9 @@ type Guard struct {
 	// Open are paths that need no token; Local are paths that need none from loopback.
 	Open, Local []string
 	Limit       *Limiter
+	// Admit, if there is one, is asked about every token: of whose it is, it notes in r's context who sends the request. known
+	// is false for a token of nobody; p refuses one that is known. admin says that it is Token.
+	Admit func(r *http.Request, token string, admin bool) (known bool, p *api.Problem)
 	// Done is told method, status and duration of every request.
 	Done func(method string, status int)
 	Log  *slog.Logger
@@ -91,13 +94,18 @@ func (g *Guard) refuse(r *http.Request, want [sha256.Size]byte) *api.Problem {
 	}
 	token, ok := bearer(r)
 	got := sha256.Sum256([]byte(token))
-	if ok && g.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+	admin := ok && g.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	if ok && g.Admit != nil {
+		if known, p := g.Admit(r, token, admin); known {
+			return p
+		}
+	} else if admin {
 		return nil
 	}
 	g.Limit.Allow(remote, time.Now(), 20) // guessing costs
-	detail := "this needs the token in <data>/admin.token: Authorization: Bearer TOKEN"
+	detail := "this needs the token in <data>/admin.token, or one that an admin made with `steer token create --api`: Authorization: Bearer TOKEN"
 	if ok {
-		detail = "the token is not this server's: take it from its <data>/admin.token"
+		detail = "the token is not this server's, or was revoked: take the one in its <data>/admin.token, or have an admin make one with `steer token create --api`"
 	}
 	return &api.Problem{Status: http.StatusUnauthorized, Code: api.CodeUnauthorized, Title: "Not authorized", Detail: detail}
 }

@@ -33,8 +33,9 @@ type Options struct {
 	Env                     func(string) string
 }
 
-// Server is an API to talk to. CA is a file with the authority that vouches for it; "": those the system trusts.
-type Server struct{ URL, Token, CA string }
+// Server is an API to talk to. CA is a file with the authority that vouches for it, Authority its certificate in PEM; both
+// "": those the system trusts.
+type Server struct{ URL, Token, CA, Authority string }
 
 // Running is what a process writes about itself to its data folder.
 type Running struct {
@@ -68,7 +69,8 @@ func (o Options) DataDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "steerpoint"), nil
 }
 
-// Find gives the API to talk to: --server or $STEER_SERVER; otherwise the process that uses the data folder.
+// Find gives the API to talk to: --server or $STEER_SERVER; then the login, unless a folder is named with --data; otherwise
+// the process that uses the data folder.
 func (o Options) Find() (Server, error) {
 	s := Server{
 		URL: first(o.Server, o.Env("STEER_SERVER")), Token: first(o.Token, o.Env("STEER_TOKEN")), CA: first(o.CA, o.Env("STEER_CA")),
@@ -81,7 +83,13 @@ func (o Options) Find() (Server, error) {
 		if s.Token == "" {
 			s.Token = o.ownToken(u.Host)
 		}
+		o.remembered(&s)
 		return s, nil
+	}
+	if o.Data == "" {
+		if l, ok, err := o.fromLogin(s); ok || err != nil {
+			return l, err
+		}
 	}
 	dir, err := o.DataDir()
 	if err != nil {
@@ -177,7 +185,7 @@ func (o Options) none(dir string, err error) error {
 	}
 	return &fault.Error{
 		Exit: fault.ExitNoServer, Code: "SERVER_UNKNOWN", What: "no server is known", Why: why,
-		Do: "start one with `steer up`, or name one with --server URL --token T, or its folder with --data DIR", Err: err,
+		Do: "start one with `steer up`, or name one with --server URL --token T, `steer login`, or its folder with --data DIR", Err: err,
 	}
 }
 
