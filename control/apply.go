@@ -12,6 +12,7 @@ import (
 	"steerpoint/control/api"
 	"steerpoint/control/internal/engine"
 	"steerpoint/control/internal/store"
+	"steerpoint/internal/seal"
 	"steerpoint/spec"
 )
 
@@ -27,6 +28,10 @@ type change struct {
 	reason   string
 	// expect compares revisions of single resources by key; 0: must not be stored.
 	expect map[string]int64
+	// sealed is what is stored of the values of each Secret in docs, by name.
+	sealed map[string]*seal.Sealed
+	// renewed are keys of Secrets that are written although they are shown as they are stored.
+	renewed map[string]bool
 }
 
 // planned is a change, worked out against what is stored.
@@ -76,6 +81,12 @@ func (c *Control) plan(ctx context.Context, ch *change) (*planned, error) {
 		return nil, storeProblem(store.ErrConflict)
 	}
 	if err := ch.checkExpected(stored); err != nil {
+		return nil, err
+	}
+	if err := mayGuess(ctx, ch); err != nil {
+		return nil, err
+	}
+	if ch, err = c.sealed(ch, stored); err != nil {
 		return nil, err
 	}
 	remove := slices.Clone(ch.remove)
@@ -145,12 +156,12 @@ func (ch *change) checkExpected(stored map[string]store.Resource) error {
 }
 
 // pruned names what the apply set owns and the request lacks. Overrides are never pruned: they are what an operator
-// does in the night, not what a repository says.
+// does in the night, not what a repository says. Nor are Secrets: nobody could bring their values back.
 func (ch *change) pruned(stored map[string]store.Resource) []string {
 	var keys []string
 	for key, s := range stored {
 		named := slices.ContainsFunc(ch.docs, func(d spec.Resource) bool { return d.Key() == key })
-		if s.Meta.ApplySet == ch.applySet && s.Kind != string(spec.KindOverride) && !named {
+		if s.Meta.ApplySet == ch.applySet && s.Kind != string(spec.KindOverride) && s.Kind != string(spec.KindSecret) && !named {
 			keys = append(keys, key)
 		}
 	}
@@ -177,6 +188,11 @@ func (c *Control) workOut(ch *change, p *planned, current, next *spec.Set, store
 		s := stored[d.Key()]
 		switch {
 		case changed[d.Key()]:
+		case ch.renewed[d.Key()]:
+			p.plan.Changes = append(p.plan.Changes, api.Change{
+				Action: api.ActionUpdate, Kind: string(d.Kind), Name: d.Name, Lines: []string{"sealed anew: what is stored does not open"},
+			})
+			c.write(ch, p, api.ActionUpdate, next, s, d.Kind, d.Name, now.Wall.UTC())
 		case ch.adopt && s.Meta.ApplySet != ch.applySet:
 			p.plan.Changes = append(p.plan.Changes, api.Change{
 				Action: api.ActionUpdate, Kind: string(d.Kind), Name: d.Name,
@@ -210,9 +226,11 @@ func (c *Control) write(ch *change, p *planned, act string, next *spec.Set, s st
 	}
 	if doc, ok := next.Get(kind, name); ok {
 		doc.Revision = 0
-		if b, err := doc.JSON(spec.Minimal); err == nil {
-			w.Document = b
+		b, err := ch.stored(&doc, &s)
+		if err != nil {
+			b = s.Document // no document would be a deletion
 		}
+		w.Document = b
 	}
 	p.writes = append(p.writes, w)
 	p.audit = append(p.audit, store.Audit{
@@ -316,7 +334,7 @@ func (c *Control) Apply(ctx context.Context, actor string, r api.ApplyRequest) (
 func resourceOf(s *store.Resource) (api.Resource, error) {
 	out := api.Resource{
 		Kind: s.Kind, Name: s.Name, Revision: s.Revision, Modified: s.Meta.Modified, Actor: s.Meta.Actor,
-		ApplySet: s.Meta.ApplySet, Document: s.Document,
+		ApplySet: s.Meta.ApplySet, Document: shown(s.Kind, s.Document),
 	}
 	doc, err := parseStored(s)
 	if err != nil {

@@ -71,6 +71,8 @@ type Config struct {
 	CertLife time.Duration
 	// NotifyLocal lets notifiers post to loopback, link-local and metadata addresses.
 	NotifyLocal bool
+	// SealKey is the file of the sealing key, by which Secrets are kept; made if absent. "": seal.key in Data.
+	SealKey string
 }
 
 // Publisher takes snapshots to those who work by them. It returns when those in this process do, and waits for no node.
@@ -167,6 +169,7 @@ type Control struct {
 	saver    saver
 	switches rateOfSwitches
 	history  history
+	secrets  secrets
 
 	resources resources // owned by the loop: what is stored, as far as it was read
 	writing   sync.Mutex
@@ -235,6 +238,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.CertLife == 0 {
 		cfg.CertLife = 24 * time.Hour
 	}
+	if cfg.SealKey == "" {
+		cfg.SealKey = filepath.Join(cfg.Data, "seal.key")
+	}
 	if cfg.SaveEvery == 0 {
 		cfg.SaveEvery = 10 * time.Second
 	}
@@ -272,6 +278,7 @@ func (c *Control) open(ctx context.Context) error {
 	c.answers.init()
 	c.applied.init()
 	c.waits, c.certificate = c.queue.waits, c.certificates.of
+	c.secrets.path, c.secrets.log = c.cfg.SealKey, c.log
 	if err := c.openNews(); err != nil {
 		return err
 	}
@@ -350,6 +357,7 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("notifications", c.tellNews)
 	g.Go("API", c.serve)
 	g.Go("tape", c.runTape)
+	g.Go("sealing key", c.watchSealKey)
 	err := g.Wait()
 	c.stopped()
 	return errors.Join(err, c.Close())

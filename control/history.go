@@ -344,7 +344,7 @@ func (c *Control) auditLines(entries []store.LogEntry) []archive.Line {
 	return lines
 }
 
-// openKinds are the kinds whose documents hold nothing secret: the keys of a Notifier are in files, never in it.
+// openKinds are the kinds whose documents hold nothing secret: the keys of a Notifier are in Secrets or files, never in it.
 var openKinds = []string{string(spec.KindService), string(spec.KindZone), string(spec.KindOverride), string(spec.KindNotifier)}
 
 // redact is what history keeps of a document; every document goes through it. Of a kind not known to be open only the
@@ -353,21 +353,11 @@ func redact(kind string, document json.RawMessage) json.RawMessage {
 	if document == nil || slices.Contains(openKinds, kind) {
 		return document
 	}
-	var all map[string]json.RawMessage
-	if json.Unmarshal(document, &all) != nil {
-		return json.RawMessage(`{}`)
+	fields := []string{"apiVersion", "kind", "name", "labels"}
+	if kind == string(spec.KindSecret) { // sealed, so that it can be rolled back
+		fields = append(fields, "keys", sealedField)
 	}
-	envelope := map[string]json.RawMessage{}
-	for _, field := range []string{"apiVersion", "kind", "name", "labels"} {
-		if v, ok := all[field]; ok {
-			envelope[field] = v
-		}
-	}
-	b, err := json.Marshal(envelope)
-	if err != nil {
-		return json.RawMessage(`{}`)
-	}
-	return b
+	return only(document, fields...)
 }
 
 // errHistoryMoved: the file was taken away under the running process.

@@ -132,6 +132,15 @@ func (c *Control) newAPI(mux *http.ServeMux) huma.API {
 	return a
 }
 
+// repeatable reports whether the value of a mistake may be repeated: not one that holds resources, which may be Secrets.
+func repeatable(e *huma.ErrorDetail) bool {
+	switch e.Value.(type) {
+	case string, bool, float64, int64:
+		return e.Location != "body" && !strings.HasPrefix(e.Location, "body.sources") && !strings.HasPrefix(e.Location, "body.resources")
+	}
+	return false
+}
+
 // fromHuma turns what the frame refuses (a body that is no JSON, a field of the wrong type) into a problem of ours.
 func fromHuma(m *huma.ErrorModel) *api.Problem {
 	code := map[int]string{
@@ -144,7 +153,7 @@ func fromHuma(m *huma.ErrorModel) *api.Problem {
 	p := problem(m.Status, code, m.Title, m.Detail)
 	for _, e := range m.Errors {
 		it := api.ProblemItem{Message: e.Message, Location: e.Location}
-		if e.Value != nil {
+		if e.Value != nil && repeatable(e) {
 			if it.Value = fmt.Sprint(e.Value); len(it.Value) > 100 {
 				it.Value = it.Value[:100] + "..."
 			}

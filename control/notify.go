@@ -31,8 +31,9 @@ const (
 
 // news tells notifiers what happens. It reads the feed like any watcher: nothing waits for it.
 type news struct {
-	hub  *notify.Hub
-	wake chan struct{}
+	hub     *notify.Hub
+	wake    chan struct{}
+	secrets *secrets
 
 	mu      sync.Mutex // of pending
 	pending func()
@@ -41,13 +42,13 @@ type news struct {
 
 // openNews makes the hub; it serves nobody yet.
 func (c *Control) openNews() error {
-	c.news.wake = make(chan struct{}, 1)
+	c.news.wake, c.news.secrets = make(chan struct{}, 1), &c.secrets
 	var err error
 	c.news.hub, err = notify.New(notify.Config{
 		Folder: filepath.Join(c.cfg.Data, "notify"), From: notify.From{Cluster: c.cfg.Cluster, Node: c.cfg.Node},
 		Floor:   func() string { return switchNews(fmt.Sprintf("%016x", max(c.wallNow().UnixNano(), 0))) },
 		Failing: func(name string, on bool, message string) { c.alarms.set(api.AlarmNotify, name, on, message) },
-		Log:     c.log, AllowLocal: c.cfg.NotifyLocal, Timing: c.deps.notifyTiming,
+		Log:     c.log, AllowLocal: c.cfg.NotifyLocal, Timing: c.deps.notifyTiming, Secret: c.secrets.open,
 	})
 	return err
 }
@@ -62,6 +63,8 @@ func (n *news) configure(set *spec.Set) {
 		targets = append(targets, notify.Target{
 			Name: s.Name, Type: s.Type, URL: s.URL, URLFile: s.URLFile, SecretFile: s.SecretFile, AuthorizationFile: s.AuthorizationFile,
 			On: s.On, Services: s.Services, Headers: s.Headers, Language: s.Language,
+			URLFrom: keyRef(s.URLFrom), SecretFrom: keyRef(s.SecretFrom), AuthorizationFrom: keyRef(s.AuthorizationFrom),
+			Version: n.secrets.version(set, s),
 		})
 	}
 	n.mu.Lock()
@@ -71,6 +74,14 @@ func (n *news) configure(set *spec.Set) {
 	case n.wake <- struct{}{}:
 	default:
 	}
+}
+
+// keyRef names a value of a Secret; zero: none.
+func keyRef(r *spec.SecretRef) notify.KeyRef {
+	if r == nil {
+		return notify.KeyRef{}
+	}
+	return notify.KeyRef{Secret: r.Secret, Key: r.Key}
 }
 
 // inPlace does what configure asked for last.

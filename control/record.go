@@ -135,6 +135,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.take(now, outcomes)
 	c.queue.config(c.published())
 	c.keepTape(c.clock.Moment(), true)
+	c.openSecrets()
 	c.news.configure(c.engine.Set())
 	return nil
 }

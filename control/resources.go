@@ -81,7 +81,7 @@ func (r *resources) put(s store.Resource, unreadable func(key string, err error)
 
 // parseStored reads a stored document.
 func parseStored(s *store.Resource) (spec.Resource, error) {
-	docs, errs := spec.Parse("", s.Document)
+	docs, errs := spec.Parse("", shown(s.Kind, s.Document))
 	if err := errs.Err(); err != nil {
 		return spec.Resource{}, err
 	}
@@ -322,6 +322,7 @@ func (c *Control) reconfigure() {
 		c.checkpoint(now, true) // a rule went on from what no record of the tape says
 	}
 	c.queue.config(c.published())
+	c.secretsChanged()
 	c.news.configure(c.engine.Set())
 	c.sendProbes()
 	for _, w := range c.engine.Warnings() {

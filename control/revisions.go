@@ -27,7 +27,7 @@ var errHistory = errors.New("history is not available")
 var errHistoryBehind = errors.New("it cannot be written now and does not have what was written last")
 
 type historyInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone, Override or Notifier, in any case, singular or plural"`
+	Kind   string `path:"kind" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural"`
 	Name   string `path:"name" maxLength:"63"`
 	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -193,7 +193,7 @@ func (c *Control) getRevision(ctx context.Context, in *revisionInput) (*body[api
 		return nil, err
 	}
 	out := revisionOfLine(lines, now.Revision)
-	out.Document = lines[0].Document
+	out.Document = shown(lines[0].Kind, lines[0].Document)
 	return &body[api.Revision]{out}, nil
 }
 
@@ -222,7 +222,7 @@ func revisionOfLine(lines []archive.Line, current int64) api.Revision {
 	}
 	var before []byte
 	if len(lines) > 1 {
-		before = lines[1].Document
+		before = shown(l.Kind, lines[1].Document)
 	}
 	switch {
 	case l.Gone:
@@ -234,7 +234,7 @@ func revisionOfLine(lines []archive.Line, current int64) api.Revision {
 	case before == nil:
 		out.Lines = []string{"created"}
 	default:
-		out.Lines = differences(l.Kind+"/"+l.Name, before, l.Document)
+		out.Lines = differences(l.Kind+"/"+l.Name, before, shown(l.Kind, l.Document))
 	}
 	return out
 }
@@ -282,16 +282,13 @@ func (c *Control) rollback(ctx context.Context, actor string, r *api.RollbackReq
 	if lines[0].Gone {
 		return api.Plan{}, badRequest("body.revision", "revision %d of %s %s is its deletion: `steer delete` deletes it, and an earlier revision brings it back", r.Revision, kind, r.Name)
 	}
-	if !slices.Contains(openKinds, string(kind)) {
+	if !slices.Contains(openKinds, string(kind)) && kind != spec.KindSecret {
 		return api.Plan{}, problem(http.StatusUnprocessableEntity, api.CodeNotSupported, "No rollback of this kind",
 			fmt.Sprintf("history does not keep what a %s holds: write it again", kind))
 	}
-	docs, errs := spec.Parse(fmt.Sprintf("revision %d", r.Revision), lines[0].Document)
-	if len(errs) > 0 {
-		return api.Plan{}, invalid(errs)
-	}
-	for i := range docs {
-		docs[i].Revision = 0 // it was written for another time
+	docs, err := c.revisionDocs(&lines[0])
+	if err != nil {
+		return api.Plan{}, err
 	}
 	now, err := c.stored(ctx, kind, r.Name)
 	if err != nil {

@@ -103,6 +103,7 @@ func accessTable() map[string]access {
 		"createAPIToken": {roleAdmin, reachAll},
 		"revokeAPIToken": {roleAdmin, reachAll},
 		"backup":         {roleAdmin, reachAll},
+		"rotateSecrets":  {roleAdmin, reachAll},
 	}
 }
 
@@ -336,6 +337,20 @@ func mayWrite(ctx context.Context, p *planned) error {
 		ch := &p.plan.Changes[i]
 		if kind := spec.Kind(ch.Kind); kind != spec.KindService && kind != spec.KindOverride {
 			return who.lacks(roleAdmin, "to write "+ch.Kind+" "+ch.Name)
+		}
+	}
+	return nil
+}
+
+// mayGuess refuses the values of a Secret to all but admins, in a plan too: it says whether a value is the stored one.
+func mayGuess(ctx context.Context, ch *change) error {
+	who := callerOf(ctx)
+	if who == nil || who.role >= roleAdmin {
+		return nil
+	}
+	for i := range ch.docs {
+		if s := ch.docs[i].Secret; s != nil && len(s.Data) > 0 {
+			return who.lacks(roleAdmin, "to give values to Secret "+ch.docs[i].Name)
 		}
 	}
 	return nil

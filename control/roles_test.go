@@ -109,6 +109,7 @@ func samples() map[string]sample {
 		"createAPIToken":  {"admin", "all", "/api-tokens", `{"name":"made-N","role":"viewer"}`},
 		"revokeAPIToken":  {"admin", "all", "/api-tokens/none", ""},
 		"backup":          {"admin", "all", "/backup", ""},
+		"rotateSecrets":   {"admin", "all", "/secrets/rotate", `{}`},
 	}
 }
 
@@ -338,5 +339,11 @@ func TestOperatorWritesServicesOnly(t *testing.T) {
 	}
 	if _, err := c.Plan(t.Context(), request(other)); err != nil {
 		t.Errorf("a plan of it changes nothing: %v", err)
+	}
+	const guess = "apiVersion: steerpoint/v1\nkind: Secret\nname: pager\ndata: {token: %s}\n"
+	r.apply(fmt.Sprintf(guess, "right"))
+	for _, word := range []string{"right", "wrong"} { // a plan would say which of them changes nothing
+		_, err := c.Plan(t.Context(), request(fmt.Sprintf(guess, word)))
+		wantCode(t, "a guess at a secret", err, http.StatusForbidden, api.CodeForbiddenRole)
 	}
 }

@@ -24,6 +24,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.overrideRoutes(a)
 	c.nodeRoutes(a)
 	c.historyRoutes(a)
+	c.secretRoutes(a)
 	c.tapeRoute(a)
 	c.apiTokenRoutes(a)
 	c.backupRoute(a)
@@ -84,7 +85,7 @@ func register[I, O any](a huma.API, op huma.Operation, f func(context.Context, *
 }
 
 type kindInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone, Override or Notifier, in any case, singular or plural"`
+	Kind   string `path:"kind" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural"`
 	Cursor string `query:"cursor" maxLength:"100"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"500"`
 }
@@ -134,7 +135,7 @@ func (c *Control) resourceRoutes(a huma.API) {
 func parseKind(s string) (spec.Kind, error) {
 	k, ok := spec.ParseKind(s)
 	if !ok {
-		return "", notFound("there is no kind %q: Service, Zone, Override and Notifier are", s)
+		return "", notFound("there is no kind %q: Service, Zone, Override, Notifier and Secret are", s)
 	}
 	return k, nil
 }

@@ -82,6 +82,8 @@ func (c *checker) resource() {
 		c.override(c.r.Override)
 	case c.r.Notifier != nil:
 		c.notifier(c.r.Notifier)
+	case c.r.Secret != nil:
+		c.secret(c.r.Secret)
 	}
 }
 

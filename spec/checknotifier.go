@@ -31,6 +31,8 @@ func (c *checker) notifier(n *Notifier) {
 	c.fileName("urlFile", n.URLFile)
 	c.fileName("secretFile", n.SecretFile)
 	c.fileName("authorizationFile", n.AuthorizationFile)
+	c.oneSource("secretFile", n.SecretFile, "secretFrom", n.SecretFrom)
+	c.oneSource("authorizationFile", n.AuthorizationFile, "authorizationFrom", n.AuthorizationFrom)
 	if len(n.On) == 0 {
 		c.fail("on", "", valueError{CodeMissing, "is empty", "at least one of switch, verdict, mass, expiry, alarm", ""})
 	}
@@ -43,6 +45,12 @@ func (c *checker) notifier(n *Notifier) {
 	if n.SecretFile != "" && (n.Type == "slack" || n.Type == "wecom") {
 		c.fail("secretFile", n.SecretFile, valueError{CodeContradiction, "has no effect: " + n.Type + " takes no signature, its URL is the key", "no secretFile", ""})
 	}
+	if n.SecretFrom != nil && (n.Type == "slack" || n.Type == "wecom") {
+		c.fail("secretFrom", "", valueError{CodeContradiction, "has no effect: " + n.Type + " takes no signature, its URL is the key", "no secretFrom", ""})
+	}
+	if n.Chat() && n.AuthorizationFrom != nil {
+		c.fail("authorizationFrom", "", valueError{CodeContradiction, "has no effect for " + n.Type, "type: webhook, or no authorizationFrom", ""})
+	}
 	if n.Chat() && n.AuthorizationFile != "" {
 		c.fail("authorizationFile", n.AuthorizationFile, valueError{CodeContradiction, "has no effect for " + n.Type, "type: webhook, or no authorizationFile", ""})
 	}
@@ -53,21 +61,30 @@ func (c *checker) notifier(n *Notifier) {
 
 // notifierURL checks the URL. A text that may hold a key is never part of a finding.
 func (c *checker) notifierURL(n *Notifier) {
-	if !c.sound("type", "url", "urlFile") {
+	if !c.sound("type", "url", "urlFile", "urlFrom") {
 		return
 	}
-	switch {
-	case (n.URL == "") == (n.URLFile == ""):
-		problem := "has none of them"
-		if n.URL != "" {
-			problem = "has url and urlFile"
+	var set []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"url", n.URL != ""}, {"urlFile", n.URLFile != ""}, {"urlFrom", n.URLFrom != nil}} {
+		if f.set {
+			set = append(set, f.name)
 		}
-		c.fail("", "", valueError{CodeOneOf, problem, "exactly one of url and urlFile", ""})
+	}
+	switch {
+	case len(set) != 1:
+		problem := "has none of them"
+		if len(set) > 1 {
+			problem = "has " + strings.Join(set, " and ")
+		}
+		c.fail("", "", valueError{CodeOneOf, problem, "exactly one of url, urlFrom and urlFile", ""})
 		return
 	case n.URL == "":
 		return
 	case n.Chat():
-		c.fail("url", "", valueError{CodeSecret, "is a key for " + n.Type + ": whoever reads it can post to the group", "urlFile: a file on control's machine with mode 0600 that holds the URL", ""})
+		c.fail("url", "", valueError{CodeSecret, "is a key for " + n.Type + ": whoever reads it can post to the group", "urlFrom: a value of a Secret that is the URL; or urlFile: a file on control's machine", ""})
 		return
 	}
 	u, err := url.Parse(n.URL)
@@ -75,9 +92,16 @@ func (c *checker) notifierURL(n *Notifier) {
 	case err != nil || len(n.URL) > 2000 || u.Host == "" || u.Opaque != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https":
 		c.fail("url", "", valueError{CodeBadValue, "is no URL that can be posted to", "an http or https URL such as https://hooks.example.com/steer", ""})
 	case u.User != nil:
-		c.fail("url", "", valueError{CodeSecret, "holds credentials", "authorizationFile: a file with the value of the Authorization header, or urlFile", ""})
+		c.fail("url", "", valueError{CodeSecret, "holds credentials", "authorizationFrom, or urlFrom: a value of a Secret", ""})
 	case u.Scheme == "http":
 		c.warn("url", "", valueError{CodePlainHTTP, "is not encrypted: what is told is readable on the way", "", ""})
+	}
+}
+
+// oneSource refuses a key that comes from a file and from a Secret.
+func (c *checker) oneSource(fileField, file, refField string, ref *SecretRef) {
+	if file != "" && ref != nil && c.sound(fileField, refField) {
+		c.fail("", "", valueError{CodeOneOf, "has " + fileField + " and " + refField, "one of them", ""})
 	}
 }
 
@@ -103,7 +127,7 @@ func (c *checker) notifierHeaders(n *Notifier) {
 		case checkFormat("token", name) != nil:
 			c.fail(at, name, valueError{CodeBadName, "is not the name of a header", formatWords("token"), ""})
 		case slices.Contains(secretHeaders, lower):
-			c.fail(at, "", valueError{CodeSecret, "would hold a key", "authorizationFile: a file with the value of the Authorization header", ""})
+			c.fail(at, "", valueError{CodeSecret, "would hold a key", "authorizationFrom: a value of a Secret that is the Authorization header", ""})
 		case slices.Contains(ownHeaders, lower) || strings.HasPrefix(lower, "steer-"):
 			c.fail(at, name, valueError{CodeBadValue, "is set by the program", "other headers", ""})
 		case len(name)+len(n.Headers[name]) > maxHeader:

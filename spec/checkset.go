@@ -40,6 +40,7 @@ func (s *Set) Check(whole Completeness) (Errors, []Warning) {
 	k.affinity()
 	k.overrides()
 	k.notifiers()
+	k.secretRefs()
 	k.errs.sort()
 	sortWarnings(k.warns)
 	return k.errs, k.warns

@@ -68,6 +68,7 @@ const (
 	CodeApexCNAME      = "SPEC_CNAME_AT_APEX"
 	CodeOverrideTarget = "SPEC_OVERRIDE_TARGET"
 	CodeSecret         = "SPEC_SECRET_IN_RESOURCE"
+	CodeNotKept        = "SPEC_SECRET_NOT_KEPT"
 
 	// Codes of warnings.
 
@@ -173,7 +174,8 @@ SPEC_WHICH_ZONE = There are several steering zones and the service does not say 
 SPEC_LOOP = A target or fallback leads back to the service itself, directly or over other services.
 SPEC_CNAME_AT_APEX = A domain is a zone of ours itself; a name as target cannot stand there (RFC 1034 section 3.6.2).
 SPEC_OVERRIDE_TARGET = An override names a service, rule or edge that does not exist.
-SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may read it finds it. Put it into a file on the machine of control with mode 0600, and name the file.
+SPEC_SECRET_NOT_KEPT = A Secret is written without a value, as a server shows it, and that value is not stored here. Write the value itself in data.
+SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may read it finds it. Put it into a Secret and name that, or into a file on the machine of control with mode 0600.
 `
 
 const warningTexts = `

@@ -38,7 +38,9 @@ func (d *decoder) fail(n *yaml.Node, path string, e *valueError) {
 		path = ""
 	}
 	value := ""
-	if n.Kind == yaml.ScalarNode && e.code != CodeUnknownField && e.code != CodeTooMany && e.code != CodeNoValue {
+	if d.quiet(path) {
+		e = e.quiet()
+	} else if n.Kind == yaml.ScalarNode && e.code != CodeUnknownField && e.code != CodeTooMany && e.code != CodeNoValue {
 		value = shown(n.Value)
 	}
 	d.errs = append(d.errs, Error{Finding{
@@ -70,6 +72,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, f *field, path string) {
 		d.value(n, v.Elem(), f, path)
 	case t.Kind() == reflect.Slice:
 		d.list(n, v, f, path)
+	case isHidden(t):
+		d.hidden(n, v, path)
 	case t.Kind() == reflect.Map:
 		d.words(n, v, path)
 	default:
@@ -399,7 +403,11 @@ func (d *decoder) unknown(key *yaml.Node, path string, into []reflect.Value) {
 	if e.suggest == "" {
 		e.allowed = strings.Join(known, ", ")
 	}
-	d.fail(key, join(path, shorten(name)), e)
+	at := join(path, shorten(name))
+	if d.kind == KindSecret {
+		at = path // what is indented wrongly may be a value
+	}
+	d.fail(key, at, e)
 }
 
 func shorten(s string) string {

@@ -32,8 +32,15 @@ services need not name it. The serial of the SOA record is the version of the ma
 	KindNotifier: `Where news goes: to a webhook of yours as signed JSON, or to a robot of a chat group as text. What is told, how it is
 delivered and how to check the signature is in [notifications](notifications.md).
 
-Keys are in files on control's machine, never in the resource: a file has mode 0600 and belongs to the user control runs
-as. The URL of a chat robot is a key itself, so it is in a file too (` + "`urlFile`" + `).`,
+Keys are never in the resource: they are values of a Secret, or in files on control's machine with mode 0600.
+The URL of a chat robot is a key itself, so it is in one of them too (` + "`urlFrom`, `urlFile`" + `).`,
+	KindSecret: `Values that are written and never shown: keys, tokens, URLs that are keys. How they are kept, who uses them and what to do
+without the sealing key is in [secrets](secrets.md). It is written with its values:
+
+` + "```\napiVersion: steerpoint/v1\nkind: Secret\nname: pager\ndata:\n  token: the value itself\n```" + `
+
+What is shown of it are its keys, each with a fingerprint that stays the same as long as the value does. Written again in
+that form, a value stays as it is stored; that is how labels are changed, or one value beside others.`,
 }
 
 type kindPage struct {

@@ -52,6 +52,9 @@ func (r Resource) MarshalYAML() (any, error) { return r.node(Minimal), nil }
 // Equal reports whether two resources say the same, revisions and places apart.
 func (r Resource) Equal(o Resource) bool {
 	r.Revision, o.Revision = 0, 0
+	if r.Secret != nil && o.Secret != nil && !reflect.DeepEqual(r.Secret.Data, o.Secret.Data) {
+		return false // they are written as if they were equal
+	}
 	a, errA := r.JSON(Minimal)
 	b, errB := o.JSON(Minimal)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
@@ -168,14 +171,13 @@ func listNode(v reflect.Value, form Form) *yaml.Node {
 
 func mapNode(v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	m, _ := v.Interface().(map[string]string) // the only kind of map there is
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+	keys := make([]string, 0, v.Len())
+	for _, k := range v.MapKeys() {
+		keys = append(keys, k.String())
 	}
 	slices.Sort(keys)
-	for _, k := range keys {
-		n.Content = append(n.Content, textNode(k), textNode(m[k]))
+	for _, k := range keys { // texts, or those that do not show
+		n.Content = append(n.Content, textNode(k), valueNode(v.MapIndex(reflect.ValueOf(k)), Minimal))
 	}
 	return n
 }

@@ -20,7 +20,7 @@ import (
 //	maxItems  the most entries a list may have
 //	step      a duration must be a multiple of it
 //	enum      allowed words
-//	format    label, path, path2 (a/b), token (RFC 9110), word; text may hold line ends
+//	format    label, path, path2 (a/b), token (RFC 9110), word, key, fingerprint; text may hold line ends
 //	item      what an entry of the list is called in differences; entries are matched by name
 type field struct {
 	name, doc, def, dynamic, format, item string
@@ -54,7 +54,7 @@ func (t *table) find(name string) *field {
 // tables holds the fields of every struct that may occur in a resource. It is compiled once and not changed.
 var tables = compileTables(
 	reflect.TypeFor[envelope](), reflect.TypeFor[Service](), reflect.TypeFor[Zone](), reflect.TypeFor[Override](),
-	reflect.TypeFor[Notifier](),
+	reflect.TypeFor[Notifier](), reflect.TypeFor[Secret](),
 )
 
 func compileTables(roots ...reflect.Type) map[reflect.Type]*table {
@@ -215,6 +215,8 @@ func typeWords(t reflect.Type) string {
 		return "a duration such as 30s"
 	case t == reflect.TypeFor[Milli]():
 		return "a number"
+	case t == reflect.TypeFor[*SecretRef]():
+		return "a map such as {secret: NAME, key: KEY}"
 	case t == reflect.TypeFor[Scope]():
 		return `"*", or fields such as {country: CN}`
 	case isText(t) || t.Kind() == reflect.String:

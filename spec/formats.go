@@ -15,6 +15,9 @@ const (
 	// nodePattern is that of names of nodes and points: a machine's own name, with its domain or without.
 	nodePattern = `^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`
 	wordPattern = `^[a-z][a-z0-9_]{0,39}$`
+	// keyPattern is that of keys of a Secret: names of variables and of files both.
+	keyPattern         = `^[A-Za-z0-9_]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?$`
+	fingerprintPattern = `^[0-9a-f]{16}$`
 )
 
 var patterns = map[string]*regexp.Regexp{
@@ -24,6 +27,9 @@ var patterns = map[string]*regexp.Regexp{
 	"token": regexp.MustCompile(tokenPattern),
 	"word":  regexp.MustCompile(wordPattern),
 	"node":  regexp.MustCompile(nodePattern),
+	"key":   regexp.MustCompile(keyPattern),
+
+	"fingerprint": regexp.MustCompile(fingerprintPattern),
 }
 
 func formatWords(format string) string {
@@ -40,6 +46,10 @@ func formatWords(format string) string {
 		return "letters, digits and -_.!#$%&'*+^`|~"
 	case "word":
 		return "a word of a-z, 0-9 and '_'"
+	case "key":
+		return "at most 64 letters, digits and '_.-', with a letter, digit or '_' first and last"
+	case "fingerprint":
+		return "16 hexadecimal digits"
 	}
 	return ""
 }

@@ -109,7 +109,9 @@ func checkParse(t *testing.T, known map[string]bool, schemas map[Kind]*jsonschem
 		t.Error("errors are not in order")
 	}
 	for _, r := range docs {
-		roundTrip(t, r)
+		if r.Secret == nil || len(r.Secret.Data) == 0 { // values are not written, so they do not come back
+			roundTrip(t, r)
+		}
 		if err := schemas[r.Kind].Validate(plainJSON(t, r)); err != nil {
 			t.Errorf("the schema refuses what Parse accepts: %v", err)
 		}

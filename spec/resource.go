@@ -16,13 +16,14 @@ const (
 	KindZone     Kind = "Zone"
 	KindOverride Kind = "Override"
 	KindNotifier Kind = "Notifier"
+	KindSecret   Kind = "Secret"
 )
 
 // Kinds gives the kinds of this version in the order people meet them.
-func Kinds() []Kind { return []Kind{KindService, KindZone, KindOverride, KindNotifier} }
+func Kinds() []Kind { return []Kind{KindService, KindZone, KindOverride, KindNotifier, KindSecret} }
 
 // laterKinds are named in the design and come with later versions.
-const laterKinds = " EdgeProvider DNSProvider RuleSet Region Overlay Certificate Secret "
+const laterKinds = " EdgeProvider DNSProvider RuleSet Region Overlay Certificate "
 
 // ParseKind reads a kind as people type it: any case, singular or plural.
 func ParseKind(s string) (Kind, bool) {
@@ -34,7 +35,8 @@ func ParseKind(s string) (Kind, bool) {
 	return "", false
 }
 
-// Resource is one document: the envelope, and exactly one of Service, Zone, Override and Notifier, by Kind.
+// Resource is one document: the envelope, and exactly one of Service, Zone, Override, Notifier and Secret, by
+// Kind.
 //
 // It is handled by value; the kind's struct is shared between copies and is not changed once parsed.
 type Resource struct {
@@ -48,6 +50,7 @@ type Resource struct {
 	Zone     *Zone
 	Override *Override
 	Notifier *Notifier
+	Secret   *Secret
 
 	src *source // where it was written; nil for resources without a file
 }
@@ -55,7 +58,7 @@ type Resource struct {
 // envelope holds the fields every kind has, for the field table.
 type envelope struct {
 	APIVersion string            `json:"apiVersion" required:"true" enum:"steerpoint/v1" format:"version" doc:"version of the format"`
-	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override,Notifier" doc:"kind of resource"`
+	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override,Notifier,Secret" doc:"kind of resource"`
 	Name       string            `json:"name" required:"true" format:"label" doc:"name of the resource, unique within its kind: a DNS label of at most 40 characters"`
 	Labels     map[string]string `json:"labels" doc:"free words of yours, to select by"`
 	Revision   uint64            `json:"revision" doc:"given by the server (read-only); when sent, the write is refused unless it is the current one"`
@@ -83,6 +86,8 @@ func (r *Resource) body() any {
 		return r.Override
 	case r.Kind == KindNotifier && r.Notifier != nil:
 		return r.Notifier
+	case r.Kind == KindSecret && r.Secret != nil:
+		return r.Secret
 	}
 	return nil
 }
@@ -102,6 +107,9 @@ func (r *Resource) setBody() any {
 	case KindNotifier:
 		r.Notifier = &Notifier{Name: r.Name}
 		return r.Notifier
+	case KindSecret:
+		r.Secret = &Secret{Name: r.Name}
+		return r.Secret
 	}
 	return nil
 }

@@ -124,6 +124,9 @@ func fieldSchema(f *field) *yaml.Node {
 	if f.name == "revision" {
 		s.Content = append(s.Content, textNode("readOnly"), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 	}
+	if isHidden(f.typ) {
+		s.Content = append(s.Content, textNode("writeOnly"), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
+	}
 	if f.typ.Kind() == reflect.Slice && !isText(f.typ) && !isOneOrMany(f.typ) {
 		s.Content = append(s.Content, textNode("maxItems"), number(strconv.Itoa(f.most())))
 		if f.required {
@@ -156,7 +159,7 @@ func typeSchema(t reflect.Type, f *field) *yaml.Node {
 	case reflect.Slice:
 		return object("type", "array", "items", typeSchema(t.Elem(), f))
 	case reflect.Map:
-		return object("type", "object", "additionalProperties", object("type", "string"))
+		return object("type", "object", "additionalProperties", typeSchema(t.Elem(), &field{}))
 	case reflect.Bool:
 		return object("type", "boolean")
 	case reflect.String:

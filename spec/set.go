@@ -22,6 +22,7 @@ type Set struct {
 	zones     []*Zone
 	overrides []*Override
 	notifiers []*Notifier
+	secrets   []*Secret
 }
 
 // NewSet puts resources together. Of two with one key the first counts and Check reports the other.
@@ -54,6 +55,8 @@ func NewSet(docs []Resource) *Set {
 			s.overrides = append(s.overrides, r.Override)
 		case r.Notifier != nil:
 			s.notifiers = append(s.notifiers, r.Notifier)
+		case r.Secret != nil:
+			s.secrets = append(s.secrets, r.Secret)
 		}
 	}
 	return s
@@ -83,7 +86,7 @@ func (r *Resource) where() string {
 // Len is the number of resources.
 func (s *Set) Len() int { return len(s.resources) }
 
-// Resources gives all of them, services first, then zones, overrides and notifiers, each by name. The list must not be changed.
+// Resources gives all of them, services first, then zones, overrides, notifiers and secrets, each by name. The list must not be changed.
 func (s *Set) Resources() []Resource { return s.resources }
 
 // Get finds a resource.
@@ -132,6 +135,9 @@ func (s *Set) Overrides() []*Override { return s.overrides }
 
 // Notifiers gives the notifiers by name. The list must not be changed.
 func (s *Set) Notifiers() []*Notifier { return s.notifiers }
+
+// Secrets gives the secrets by name. The list must not be changed.
+func (s *Set) Secrets() []*Secret { return s.secrets }
 
 // ServiceZone is the steering zone that holds a service's CNAME: dns.zone, or the only one. nil: there is none, or it
 // is not clear which.

@@ -26,7 +26,7 @@ type applyFlags struct {
 func (f *applyFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "file, folder, or - for standard input (repeatable)")
 	c.Flags().StringVar(&f.set, "set", "", `apply set these resources belong to (default "default")`)
-	c.Flags().BoolVar(&f.prune, "prune", false, "delete what the same set owns and these files do not name (never overrides)")
+	c.Flags().BoolVar(&f.prune, "prune", false, "delete what the same set owns and these files do not name (never overrides and secrets)")
 }
 
 func (f *applyFlags) request(ctx context.Context, in io.Reader) (api.ApplyRequest, error) {

@@ -68,6 +68,8 @@ func (a *app) complete(root *cobra.Command) {
 		"node remove":  {nodes},
 		"node label":   {nodes},
 		"token revoke": {tokens},
+		"secret set":   {resources("secret")},
+		"secret unset": {resources("secret")},
 	} {
 		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
 			c.ValidArgsFunction = a.arguments(path, places)

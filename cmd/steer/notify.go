@@ -15,7 +15,7 @@ func (a *app) notifyCommand() *cobra.Command {
 		Use:   "notify",
 		Short: "Try a notifier",
 		Long: `Notifiers are resources: ` + "`steer get notifiers`" + ` lists them, ` + "`steer status`" + ` says how they are. docs/notifications.md
-says what they tell, and how a receiver checks the signature.`,
+says what they tell, and how a receiver checks the signature. Their keys are in Secrets, or in files.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

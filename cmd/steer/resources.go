@@ -17,7 +17,7 @@ import (
 func kindOf(s string) (string, error) {
 	k, ok := spec.ParseKind(s)
 	if !ok {
-		return "", fault.BadInput("UNKNOWN_KIND", fmt.Sprintf("there is no kind %q", s), "", "the kinds are service, zone, override and notifier")
+		return "", fault.BadInput("UNKNOWN_KIND", fmt.Sprintf("there is no kind %q", s), "", "the kinds are service, zone, override, notifier and secret")
 	}
 	return string(k), nil
 }

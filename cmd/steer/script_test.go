@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 //	apiport NAME                 sets a variable to the port of the API that $API names
 //	now NAME                     sets a variable to the present time
 //	fromfile NAME FILE           sets a variable to the content of a file, without the blanks around it
+//	leaks FOLDER VALUE...        no file below FOLDER holds a value in any form, see leak_test.go
 //	points RULE                  (a program) the probe points of a rule of the service shop, by name
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
@@ -70,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"fromfile":   fromFile,
 			"apiport":    apiPort,
 			"now":        nowIs,
+			"leaks":      leaks,
 		},
 	})
 }

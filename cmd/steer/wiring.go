@@ -54,7 +54,7 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 		return err
 	}
 	cfg.Data, cfg.Version, cfg.Listen, cfg.Hosts = c.dir, version, c.settings.Listen[settings.RoleAPI], c.settings.API.Hosts
-	cfg.NotifyLocal = c.settings.Notify.AllowLoopback
+	cfg.NotifyLocal, cfg.SealKey = c.settings.Notify.AllowLoopback, c.settings.Seal.KeyFile
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
 		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, GeoFiles: c.geoFiles, NoNameServer: !withNameServer,

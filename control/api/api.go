@@ -45,7 +45,8 @@ type ApplyRequest struct {
 	Resources []json.RawMessage `json:"resources,omitempty" maxItems:"10000" doc:"Parsed resources, beside or instead of sources"`
 	// ApplySet names the set these resources belong to; empty: "default".
 	ApplySet string `json:"applySet,omitempty" maxLength:"63"`
-	// Prune deletes what the same apply set owns and this request does not name. Overrides are never pruned.
+	// Prune deletes what the same apply set owns and this request does not name. Overrides and Secrets are
+	// never pruned.
 	Prune bool `json:"prune,omitempty"`
 	// DryRun makes apply behave like plan.
 	DryRun bool `json:"dryRun,omitempty"`

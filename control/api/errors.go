@@ -29,6 +29,7 @@ const (
 	CodeStoreFull          = "STORE_FULL"          // 507: the store's quota is reached
 	CodeNotReady           = "NOT_READY"           // 503: still starting
 	CodeNoHistory          = "HISTORY_UNAVAILABLE" // 503: history cannot be read now; everything else goes on
+	CodeSealKey            = "SEAL_KEY"            // 503: the sealing key is not at hand; everything but Secrets goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
 	CodeBeforeTape         = "BEFORE_TAPE"         // 404: nothing was recorded at that time
 	CodeWatchGap           = "WATCH_GAP"           // event: the ring no longer holds what Last-Event-ID asks for

@@ -85,6 +85,7 @@ const (
 	AlarmEdgeCert    = "ALARM_EDGE_CERT_EXPIRY"
 	AlarmTape        = "ALARM_TAPE_STOPPED"
 	AlarmNotify      = "ALARM_NOTIFY_FAILING"
+	AlarmSealKey     = "ALARM_SEAL_KEY"
 )
 
 // PointStatus is one probe point.

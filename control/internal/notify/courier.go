@@ -89,7 +89,7 @@ const keyCheck = time.Minute
 
 // check reads the key files, so that a mistake in them is known before there is news.
 func (c *courier) check() {
-	_, err := c.target.read(c.cfg.folder())
+	_, err := c.target.read(c.cfg)
 	switch {
 	case err != nil:
 		c.status.LastError, c.status.LastTry, c.status.Failures = err.Error(), c.cfg.Now(), failingAfter
@@ -320,7 +320,7 @@ func (c *courier) messageOf(s *state) *message {
 
 // send posts a message by the keys as they are now.
 func (c *courier) send(ctx context.Context, t *Target, m *message) reply {
-	k, err := t.read(c.cfg.folder())
+	k, err := t.read(c.cfg)
 	if err != nil {
 		return reply{err: err}
 	}

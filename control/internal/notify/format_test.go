@@ -167,7 +167,7 @@ func TestAnswers(t *testing.T) {
 		if row.typ == typeDingTalk || row.typ == typeFeishu {
 			to.SecretFile = r.key("secret", testSecret)
 		}
-		k, err := to.read(r.folder)
+		k, err := to.read(&r.cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"steerpoint/internal/hidden"
 )
 
 // Config of a Hub. Folder, From, Floor, Failing and Log are needed.
@@ -29,6 +31,8 @@ type Config struct {
 	Roots      *x509.CertPool // nil: those of the system
 	Timing     Timing
 	Now        func() time.Time // nil: time.Now
+	// Secret opens a value of a Secret; nil: there are none.
+	Secret func(name, key string) (hidden.Text, error)
 }
 
 // folder is where key files with relative names are.

@@ -13,8 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"steerpoint/internal/hidden"
 )
 
 // TestWebhook: a program gets signed JSON that says what, why, how long and what to do, and nothing twice.
@@ -455,4 +458,59 @@ func TestPublication(t *testing.T) {
 	if len(all) != 2 || !strings.Contains(string(all[0].body), "500 ms") || !strings.Contains(string(all[1].body), "1 of 2 name servers") {
 		t.Errorf("%s\n%s", all[0].body, all[1].body)
 	}
+}
+
+// TestKeysFromSecrets: URL, signing key and authorization come from Secrets as they do from files; they are opened for every
+// message and show nowhere, and one that cannot be opened is an alarm that says why.
+//
+// Covers: issue4 secrets sealed, issue4 secrets
+func TestKeysFromSecrets(t *testing.T) {
+	var got atomic.Int32
+	s := newSite(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		got.Add(1)
+		fmt.Fprintf(w, "you sent %s with %s and %s", r.URL, r.Header.Get("Authorization"), testSecret)
+	})
+	values := map[string]string{"url": s.URL + "/" + testHook, "key": testSecret, "auth": "Bearer " + testToken}
+	var shut atomic.Bool
+	r := start(t, t.TempDir(), trusts(s), func(c *Config) {
+		c.Secret = func(name, key string) (hidden.Text, error) {
+			if shut.Load() || name != "hooks" {
+				return hidden.Text{}, errors.New("Secret " + name + " cannot be opened: no key")
+			}
+			return hidden.New(values[key]), nil
+		}
+	})
+	to := Target{
+		Name: "a", Type: typeWebhook, On: []string{KindSwitch}, Language: "en",
+		URLFrom: KeyRef{"hooks", "url"}, SecretFrom: KeyRef{"hooks", "key"}, AuthorizationFrom: KeyRef{"hooks", "auth"},
+	}
+	r.Configure([]Target{to})
+	res, err := r.Test(t.Context(), "a")
+	if err != nil || !res.OK || got.Load() != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	noSecrets(t, "answer", res.Answer)
+	g := s.requests()[0]
+	if g.path != "/"+testHook || g.header.Get("Authorization") != "Bearer "+testToken || !strings.HasPrefix(g.header.Get("Steer-Signature"), "t=") {
+		t.Errorf("%+v", g)
+	}
+	shut.Store(true)
+	to.Version++ // as when the key file is lost
+	r.Configure([]Target{to})
+	if m := r.alarm("a"); !strings.Contains(m, "Secret hooks cannot be opened") {
+		t.Errorf("the alarm says %q", m)
+	}
+	shut.Store(false)
+	to.Version++
+	r.Configure([]Target{to})
+	if m := r.alarm("a"); m != "" {
+		t.Errorf("the alarm stays: %q", m)
+	}
+	to.SecretFrom = KeyRef{}
+	to.URLFrom = KeyRef{"other", "url"}
+	r.Configure([]Target{to})
+	if res, err = r.Test(t.Context(), "a"); err != nil || res.OK || !strings.Contains(res.Error, "Secret other") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	noSecrets(t, "log", r.logs.String())
 }

@@ -28,10 +28,17 @@ type Target struct {
 	URLFile    string
 	// SecretFile, AuthorizationFile: "" for none. Names without a leading slash are within Config.Folder.
 	SecretFile, AuthorizationFile string
-	On, Services                  []string // Services: empty for all
-	Headers                       map[string]string
-	Language                      string
+	// URLFrom, SecretFrom, AuthorizationFrom name values of Secrets instead of files.
+	URLFrom, SecretFrom, AuthorizationFrom KeyRef
+	// Version is another one when what they name may be another value, or can be had now.
+	Version      uint64
+	On, Services []string // Services: empty for all
+	Headers      map[string]string
+	Language     string
 }
+
+// KeyRef names a value of a Secret; the zero one names none.
+type KeyRef struct{ Secret, Key string }
 
 // hears reports whether an event is for the target.
 func (t *Target) hears(e *Event) bool {
@@ -66,49 +73,80 @@ func readKey(folder, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("key file: %w", err)
 	}
-	key := strings.TrimSpace(string(b))
+	return oneLine("key file "+path, string(b))
+}
+
+// oneLine is a key without the blanks around it.
+func oneLine(what, text string) (string, error) {
+	key := strings.TrimSpace(text)
 	switch {
-	case len(b) > maxKey:
-		return "", fmt.Errorf("key file %s is longer than %d bytes", path, maxKey)
+	case len(text) > maxKey:
+		return "", fmt.Errorf("%s is longer than %d bytes", what, maxKey)
 	case key == "":
-		return "", fmt.Errorf("key file %s is empty", path)
+		return "", fmt.Errorf("%s is empty", what)
 	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }):
-		return "", fmt.Errorf("key file %s holds more than one line of printable ASCII", path)
+		return "", fmt.Errorf("%s holds more than one line of printable ASCII", what)
 	}
 	return key, nil
 }
 
-// keys are what a target's files hold.
+// key gives one key from where it is; "" from nowhere.
+func (c *Config) key(file string, ref KeyRef) (string, error) {
+	switch {
+	case file != "":
+		return readKey(c.folder(), file)
+	case ref == KeyRef{}:
+		return "", nil
+	case c.Secret == nil:
+		return "", fmt.Errorf("%s: there are no Secrets here", ref.name())
+	}
+	v, err := c.Secret(ref.Secret, ref.Key)
+	if err != nil {
+		return "", err
+	}
+	return oneLine(ref.name(), v.Reveal())
+}
+
+// keys are what a target's files and Secrets hold. They live as long as one message is being sent.
 type keys struct {
 	url                   *url.URL
-	urlIsKey              bool // it was in a file
+	urlIsKey              bool // it was in a file or a Secret
 	secret, authorization string
 }
 
-// read reads the files of a target. They are read anew for every message, so that a key can be changed in place.
-func (t *Target) read(folder string) (keys, error) {
+// read reads the keys of a target. They are read anew for every message, so that a key can be changed in place.
+func (t *Target) read(cfg *Config) (keys, error) {
 	var k keys
 	address := t.URL
 	for _, f := range []struct {
-		name string
+		file string
+		ref  KeyRef
 		into *string
-	}{{t.URLFile, &address}, {t.SecretFile, &k.secret}, {t.AuthorizationFile, &k.authorization}} {
-		if f.name == "" {
-			continue
-		}
-		var err error
-		if *f.into, err = readKey(folder, f.name); err != nil {
+	}{{t.URLFile, t.URLFrom, &address}, {t.SecretFile, t.SecretFrom, &k.secret}, {t.AuthorizationFile, t.AuthorizationFrom, &k.authorization}} {
+		key, err := cfg.key(f.file, f.ref)
+		if err != nil {
 			return keys{}, err
+		}
+		if key != "" {
+			*f.into = key
 		}
 	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || t.Type != typeWebhook):
 		// The text itself is never told: it may be a key.
-		return keys{}, fmt.Errorf("%s holds no URL that a notifier of type %s can post to: it must be https, without credentials", cmp.Or(t.URLFile, "url"), t.Type)
+		return keys{}, fmt.Errorf("%s holds no URL that a notifier of type %s can post to: it must be https, without credentials", cmp.Or(t.URLFile, t.URLFrom.name(), "url"), t.Type)
 	}
-	k.url, k.urlIsKey = u, t.URLFile != ""
+	k.url, k.urlIsKey = u, t.URL == ""
 	return k, nil
+}
+
+// name names the value for people; "" for none.
+func (r KeyRef) name() string {
+	if r == (KeyRef{}) {
+		return ""
+	}
+	return "key " + r.Key + " of Secret " + r.Secret
 }
 
 // where is the part of a URL that is no key: scheme and host.

@@ -34,12 +34,12 @@ func (w *walker) node(n *yaml.Node, depth int) {
 		w.add(n, CodeTooDeep, "the document is nested too deeply", fmt.Sprintf("at most %d levels", MaxDepth))
 		return
 	case n.Kind == yaml.AliasNode:
-		w.add(n, CodeAlias, "*"+short(n.Value)+" is an alias", "write the value out; anchors and aliases are not accepted")
+		w.add(n, CodeAlias, "an alias (*) stands here", "write the value out, quoted if it begins with *; anchors and aliases are not accepted")
 		return
 	case n.Anchor != "":
-		w.add(n, CodeAlias, "&"+short(n.Anchor)+" is an anchor", "write the values out; anchors and aliases are not accepted")
+		w.add(n, CodeAlias, "an anchor (&) stands here", "write the values out, quoted if one begins with &; anchors and aliases are not accepted")
 	case n.Style&yaml.TaggedStyle != 0:
-		w.add(n, CodeTag, short(n.Tag)+" is a tag", "leave it out; quote a value that must be text")
+		w.add(n, CodeTag, "a tag (!) stands here", "leave it out; quote a value that must be text, or begins with !")
 	case n.Kind == yaml.ScalarNode && len(n.Value) > MaxScalar:
 		w.add(n, CodeLongText, fmt.Sprintf("one text has %d bytes", len(n.Value)), fmt.Sprintf("at most %d", MaxScalar))
 	}
@@ -65,20 +65,13 @@ func (w *walker) key(k *yaml.Node) {
 	}
 }
 
-func short(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "..."
-	}
-	return s
-}
-
 // parserLine is "line N: text". The parser counts its own errors from 0 and the scanner's from 1.
 var parserLine = regexp.MustCompile(`^line (\d+): (.*)$`)
 
 // explained gives the parser's messages in words that say what to look for.
 var explained = []struct{ parser, text, hint string }{
 	{"max depth", "the document is nested too deeply", fmt.Sprintf("at most %d levels", MaxDepth)},
-	{"unknown anchor", "", "write the value out; anchors and aliases are not accepted"},
+	{"unknown anchor", "an alias (*) stands here", "write the value out, quoted if it begins with *; anchors and aliases are not accepted"},
 	{"did not find expected key", `the map that starts here or above holds a line that is not "field: value"`, "check the indentation of the lines below"},
 	{"'-' indicator", `the list that starts here or above holds a line that is not "- entry"`, "check the indentation of the lines below"},
 	{"',' or ']'", "the list that opens here or above with [ lacks a comma or its ]", "[a, b]"},

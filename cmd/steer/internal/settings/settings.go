@@ -61,6 +61,8 @@ type Settings struct {
 	API API `yaml:"api"`
 	// Notify says where notifiers may post to.
 	Notify Notify `yaml:"notify"`
+	// Seal says where the key is by which Secrets are kept.
+	Seal Seal `yaml:"seal"`
 }
 
 // Geo names data files. A relative path is in the data folder.
@@ -94,6 +96,12 @@ type Notify struct {
 	AllowLoopback bool `yaml:"allowLoopback"`
 }
 
+// Seal is how Secrets are kept.
+type Seal struct {
+	// KeyFile holds the sealing key. A relative path is in the data folder. "": seal.key there.
+	KeyFile string `yaml:"keyFile"`
+}
+
 // API of the control role.
 type API struct {
 	Hosts []string `yaml:"hosts"`
@@ -118,6 +126,9 @@ func Load(dir string, listen []string) (Settings, error) {
 		return s, bad(path, err)
 	}
 	s.Geo.in(dir)
+	if s.Seal.KeyFile != "" && !filepath.IsAbs(s.Seal.KeyFile) {
+		s.Seal.KeyFile = filepath.Join(dir, s.Seal.KeyFile)
+	}
 	all := defaults()
 	for role, addr := range s.Listen {
 		if all[role], err = address(role, addr); err != nil {

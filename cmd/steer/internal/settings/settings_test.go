@@ -106,3 +106,21 @@ func TestGeoPaths(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// The file of the sealing key with a relative path is in the data folder; without one control knows where it is.
+// Covers: issue4 seal key
+func TestSealKeyPath(t *testing.T) {
+	for text, want := range map[string]string{"": "", "seal: {keyFile: keys/seal.key}": "DIR/keys/seal.key", "seal: {keyFile: /run/seal.key}": "/run/seal.key"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, File), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want = strings.Replace(want, "DIR", dir, 1); s.Seal.KeyFile != want {
+			t.Errorf("%q: %q, want %q", text, s.Seal.KeyFile, want)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// RotateRequest seals every Secret anew.
+type RotateRequest struct {
+	// NewKey also makes a new sealing key. The file keeps the older ones, which open earlier revisions.
+	NewKey bool   `json:"newKey,omitempty"`
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"for history and audit trail"`
+}
+
+// Rotation is what came of it.
+type Rotation struct {
+	Secrets  int    `json:"secrets"`            // sealed anew
+	Revision int64  `json:"revision,omitempty"` // of the store; absent: there was nothing to write
+	Key      string `json:"key"`                // name of the sealing key: 16 hexadecimal digits, made of it
+	NewKey   bool   `json:"newKey"`
+}
+
+// RotateSecrets seals every Secret anew: all, or none.
+func (c *Client) RotateSecrets(ctx context.Context, r RotateRequest) (Rotation, error) {
+	var out Rotation
+	err := c.do(ctx, http.MethodPost, "/secrets/rotate", nil, r, &out)
+	return out, err
+}
