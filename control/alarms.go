@@ -74,7 +74,7 @@ func (a *alarms) drop(rule string) {
 func (a *alarms) list() []api.Alarm {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := slices.Collect(maps.Values(a.on))
+	out := slices.AppendSeq([]api.Alarm{}, maps.Values(a.on))
 	slices.SortFunc(out, func(x, y api.Alarm) int {
 		return cmp.Or(strings.Compare(x.Code, y.Code), strings.Compare(x.Subject, y.Subject))
 	})

@@ -143,7 +143,7 @@ func TestAccess(t *testing.T) {
 	if v, err := r.client.Version(t.Context()); err != nil || v.Version != "test" || v.Actor != "tester" {
 		t.Errorf("version %+v, %v", v, err)
 	}
-	_, err := api.NewClient(base, "wrong").Status(t.Context(), "")
+	_, err := api.NewClient(base, "wrong").Status(t.Context(), api.StatusParams{})
 	wantCode(t, "a wrong token", err, 401, api.CodeUnauthorized)
 }
 
@@ -154,7 +154,7 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("before the first map: %d %s", status, b)
 	}
 	r.await("the alarm", func() bool {
-		s, err := r.client.Status(t.Context(), "")
+		s, err := r.client.Status(t.Context(), api.StatusParams{})
 		return err == nil && len(s.Alarms) == 1 && s.Alarms[0].Code == api.AlarmPublish && s.Map.Error != ""
 	})
 	r.out.fail(nil)
@@ -185,7 +185,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%s is not described", p)
 		}
 	}
-	if doc.Components.Schemas["ErrorModel"].Properties["code"] == nil {
+	if doc.Components.Schemas["Problem"].Properties["code"] == nil {
 		t.Error("errors are not described with their code")
 	}
 }

@@ -46,7 +46,8 @@ func TestAPITokens(t *testing.T) {
 
 	again := start(t, dir, r.clocks)
 	base = "http://" + again.Addr().String()
-	list, err := again.client.APITokens(ctx)
+	tokens, err := again.client.APITokens(ctx)
+	list := tokens.Tokens
 	if err != nil || len(list) != 3 || list[0].Name != "ci" || list[0].LastUsed == nil || list[0].Actor != "tester" || list[1].Expires == nil {
 		t.Errorf("after a restart: %+v, %v", list, err)
 	}
@@ -62,7 +63,7 @@ func TestAPITokens(t *testing.T) {
 	_, err = api.NewClient(base, text).Version(ctx)
 	wantCode(t, "a revoked token", err, http.StatusUnauthorized, api.CodeUnauthorized)
 	wantCode(t, "revoked again", again.client.RevokeAPIToken(ctx, "ci"), http.StatusNotFound, api.CodeNotFound)
-	page, err := again.client.Audit(ctx, api.AuditQuery{Kind: "APIToken"})
+	page, err := again.client.Audit(ctx, api.AuditParams{Kind: "APIToken"})
 	if err != nil || len(page.Lines) != 4 {
 		t.Errorf("audit trail of tokens: %+v, %v", page, err)
 	}
@@ -144,7 +145,7 @@ func TestBadAPITokenRequests(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if list, err := r.client.APITokens(t.Context()); err != nil || len(list) != 1 {
+	if list, err := r.client.APITokens(t.Context()); err != nil || len(list.Tokens) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -30,7 +30,7 @@ type backupInput struct {
 	Who
 	Authority bool `query:"authority" doc:"with the authority of the cluster and its key: who has it can make nodes"`
 	Tape      bool `query:"tape" doc:"with what rules were told, for replays and explanations of the past"`
-	History   bool `query:"history" default:"true" doc:"with history.db"`
+	NoHistory bool `query:"noHistory" doc:"without history.db"`
 }
 
 // backupRoute serves backups.
@@ -106,7 +106,7 @@ func (c *Control) beginBackup(ctx context.Context, in *backupInput) (history str
 	if err := c.saveState(ctx); err != nil {
 		c.log.Warn("core state not saved before a backup: an older one goes into it", "error", err)
 	}
-	if !in.History {
+	if in.NoHistory {
 		return "", nil
 	}
 	c.sweepBackup()
@@ -171,7 +171,7 @@ func leftOut(in *backupInput) []backup.LeftOut {
 	if !in.Tape {
 		out = append(out, backup.LeftOut{What: "tape/", Why: "it is added by --with-tape; without it the past cannot be replayed"})
 	}
-	if !in.History {
+	if in.NoHistory {
 		out = append(out, backup.LeftOut{What: backup.History, Why: "it was left out; the store has the last hour of it"})
 	}
 	return out

@@ -28,7 +28,7 @@ import (
 )
 
 // backup takes a backup over the API into a file.
-func (r *rig) backup(o api.BackupOptions) (path string, m backup.Manifest) {
+func (r *rig) backup(o api.BackupParams) (path string, m backup.Manifest) {
 	r.t.Helper()
 	var b bytes.Buffer
 	if err := r.client.Backup(r.t.Context(), o, &b); err != nil {
@@ -93,7 +93,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, m := r.backup(api.BackupOptions{Authority: true, Tape: true})
+	file, m := r.backup(api.BackupParams{Authority: true, Tape: true})
 	r.await("nothing is left of the copy", func() bool { _, err := os.Stat(left); return os.IsNotExist(err) })
 	if !slices.ContainsFunc(m.Members, func(x backup.Member) bool { return x.Name == backup.History }) || !m.AuthorityKey || m.Keys == 0 {
 		t.Errorf("manifest %+v", m)
@@ -125,7 +125,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	if _, err := again.client.Get(ctx, "Service", "late"); api.CodeOf(err) != api.CodeNotFound {
 		t.Errorf("what came after the backup is there: %v", err)
 	}
-	h, err := again.client.History(ctx, "Service", "shop", "", 0)
+	h, err := again.client.History(ctx, "Service", "shop", api.HistoryParams{})
 	if err != nil || len(h.Revisions) != 1 || h.Revisions[0].Revision != shop.Revision {
 		t.Errorf("history %+v, %v", h, err)
 	}
@@ -135,7 +135,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	if v, err := api.NewClient("http://"+again.Addr().String(), token).Version(ctx); err != nil || v.Actor != "ci" {
 		t.Errorf("API token: %+v, %v", v, err)
 	}
-	if list, err := again.client.Tokens(ctx); err != nil || len(list) != 1 {
+	if list, err := again.client.AllTokens(ctx); err != nil || len(list) != 1 {
 		t.Errorf("join tokens: %+v, %v", list, err)
 	}
 	if p := again.apply(slower(shopYAML)); p.Revision <= m.Revision+skipRevisions {
@@ -161,7 +161,7 @@ func TestRestoreWithoutAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, m := r.backup(api.BackupOptions{NoHistory: true})
+	file, m := r.backup(api.BackupParams{NoHistory: true})
 	if !slices.Equal(m.Secrets, []string{"hook"}) {
 		t.Errorf("what needs the sealing key: %v", m.Secrets)
 	}
@@ -228,7 +228,7 @@ func TestBackupWhileWriting(t *testing.T) {
 	}()
 	var files []string
 	for range 2 {
-		file, _ := r.backup(api.BackupOptions{})
+		file, _ := r.backup(api.BackupParams{})
 		files = append(files, file)
 	}
 	cancel()
@@ -263,11 +263,11 @@ func TestBackupWithoutRoomForHistory(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(r.dir, "history.db.backup", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := wantCode(t, "backup", r.client.Backup(t.Context(), api.BackupOptions{}, io.Discard), 503, api.CodeNoHistory)
+	p := wantCode(t, "backup", r.client.Backup(t.Context(), api.BackupParams{}, io.Discard), 503, api.CodeNoHistory)
 	if !strings.Contains(p.Detail, "--without-history") {
 		t.Errorf("it does not say what works: %s", p.Detail)
 	}
-	r.backup(api.BackupOptions{NoHistory: true})
+	r.backup(api.BackupParams{NoHistory: true})
 }
 
 // TestRestoreRefuses proves that what is no whole backup of this version is refused by its own error, that a folder with
@@ -275,7 +275,7 @@ func TestBackupWithoutRoomForHistory(t *testing.T) {
 // Covers: issue4 backup
 func TestRestoreRefuses(t *testing.T) {
 	r, _ := lived(t, t.TempDir())
-	file, _ := r.backup(api.BackupOptions{})
+	file, _ := r.backup(api.BackupParams{})
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func (f *failing) Write(b []byte) (int, error) {
 // Covers: issue4 backup, issue4 disk full
 func TestRestoreFails(t *testing.T) {
 	r, _ := lived(t, t.TempDir())
-	file, m := r.backup(api.BackupOptions{Authority: true})
+	file, m := r.backup(api.BackupParams{Authority: true})
 	r.stop()
 	size := 0
 	for _, x := range m.Members {
@@ -383,7 +383,7 @@ func TestRestoreFails(t *testing.T) {
 // Covers: issue4 backup, issue4 disk full
 func TestRestoreOnAFullDisk(t *testing.T) {
 	r, _ := lived(t, t.TempDir())
-	file, _ := r.backup(api.BackupOptions{})
+	file, _ := r.backup(api.BackupParams{})
 	r.stop()
 	for _, size := range []string{"40k", "400k", "8m"} {
 		disk := t.TempDir()
@@ -439,7 +439,7 @@ func childRestores(ctx context.Context, file, dir string) error {
 // Covers: issue4 backup, issue4 kill9
 func TestRestoreKilled(t *testing.T) {
 	r, _ := lived(t, t.TempDir())
-	file, _ := r.backup(api.BackupOptions{Authority: true})
+	file, _ := r.backup(api.BackupParams{Authority: true})
 	r.stop()
 	for _, left := range []int{10, 30_000} {
 		to := filepath.Join(t.TempDir(), "to")
@@ -478,7 +478,7 @@ func TestRestoreKeepsTheOwner(t *testing.T) {
 	}
 	const nobody = 65534
 	r, _ := lived(t, t.TempDir())
-	file, _ := r.backup(api.BackupOptions{Authority: true})
+	file, _ := r.backup(api.BackupParams{Authority: true})
 	to := t.TempDir()
 	if err := os.Chown(to, nobody, nobody); err != nil {
 		t.Fatal(err)

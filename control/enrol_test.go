@@ -60,7 +60,7 @@ func TestJoin(t *testing.T) {
 	b.Request = newMachine(t).request
 	_, err = r.Join(ctx, b)
 	wantRefusal(t, "another key by the same token", err, pki.TokenUsed)
-	list, err := r.client.Tokens(ctx)
+	list, err := r.client.AllTokens(ctx)
 	if err != nil || len(list) != 1 || list[0].State != api.TokenUsed || list[0].Node != "fra1" || list[0].Used == nil {
 		t.Errorf("tokens %+v, %v", list, err)
 	}
@@ -125,7 +125,7 @@ func TestJoinRefused(t *testing.T) {
 		_, err := r.Join(ctx, a)
 		wantRefusal(t, what, err, c.code)
 	}
-	if nodes, err := r.client.Nodes(ctx); err != nil || len(nodes) != 1 {
+	if nodes, err := r.client.AllNodes(ctx); err != nil || len(nodes) != 1 {
 		t.Errorf("nodes %+v, %v", nodes, err)
 	}
 	a := ok()
@@ -336,7 +336,7 @@ func TestOldTokensGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pruneEnrolled(ctx)
-	list, err := r.client.Tokens(ctx)
+	list, err := r.client.AllTokens(ctx)
 	if err != nil || len(list) != 2 {
 		t.Errorf("tokens %+v, %v", list, err)
 	}

@@ -85,7 +85,7 @@ func (r *rig) forget() {
 
 func (r *rig) alarmText(code string) string {
 	r.t.Helper()
-	s := ok[api.Status](r.t)(r.client.Status(r.t.Context(), ""))
+	s := ok[api.Status](r.t)(r.client.Status(r.t.Context(), api.StatusParams{}))
 	for _, a := range s.Alarms {
 		if a.Code == code {
 			return a.Message
@@ -96,7 +96,7 @@ func (r *rig) alarmText(code string) string {
 
 func (r *rig) revisions(kind, name string) []api.Revision {
 	r.t.Helper()
-	return ok[api.RevisionPage](r.t)(r.client.History(r.t.Context(), kind, name, "", 0)).Revisions
+	return ok[api.RevisionPage](r.t)(r.client.History(r.t.Context(), kind, name, api.HistoryParams{})).Revisions
 }
 
 // TestHistoryTellsWhatChanged proves that every write of a resource is a revision with its actor, its time and what it
@@ -116,11 +116,11 @@ func TestHistoryTellsWhatChanged(t *testing.T) {
 	if l := list[1]; l.Action != api.ActionCreate || l.Current || fmt.Sprint(l.Lines) != "[created]" {
 		t.Errorf("the first: %+v", l)
 	}
-	page := ok[api.RevisionPage](t)(r.client.History(t.Context(), "service", "shop", "", 1))
+	page := ok[api.RevisionPage](t)(r.client.History(t.Context(), "service", "shop", api.HistoryParams{Limit: 1}))
 	if len(page.Revisions) != 1 || page.Revisions[0].Lines[0] != list[0].Lines[0] || page.Next == "" {
 		t.Errorf("the first page of one: %+v", page)
 	}
-	page = ok[api.RevisionPage](t)(r.client.History(t.Context(), "service", "shop", page.Next, 1))
+	page = ok[api.RevisionPage](t)(r.client.History(t.Context(), "service", "shop", api.HistoryParams{Cursor: page.Next, Limit: 1}))
 	if len(page.Revisions) != 1 || page.Revisions[0].Revision != first.Revision || page.Next != "" {
 		t.Errorf("the second: %+v", page)
 	}
@@ -130,9 +130,9 @@ func TestHistoryTellsWhatChanged(t *testing.T) {
 	}
 	_, err := r.client.HistoryRevision(t.Context(), "service", "shop", first.Revision-1)
 	wantCode(t, "a revision that never was", err, 404, api.CodeNotFound)
-	_, err = r.client.History(t.Context(), "service", "nobody", "", 0)
+	_, err = r.client.History(t.Context(), "service", "nobody", api.HistoryParams{})
 	wantCode(t, "a resource that never was", err, 404, api.CodeNotFound)
-	_, err = r.client.History(t.Context(), "thing", "shop", "", 0)
+	_, err = r.client.History(t.Context(), "thing", "shop", api.HistoryParams{})
 	wantCode(t, "a kind that is none", err, 404, api.CodeNotFound)
 }
 
@@ -205,14 +205,14 @@ func TestAuditTrail(t *testing.T) {
 	if _, err := r.client.WithActor("anna").Freeze(ctx, api.FreezeRequest{Target: "shop", For: "1h", Reason: "night"}); err != nil {
 		t.Fatal(err)
 	}
-	for q, want := range map[api.AuditQuery]string{
+	for q, want := range map[api.AuditParams]string{
 		{}:                "[create Override create Service create Zone]",
 		{Kind: "zones"}:   "[create Zone]",
 		{Kind: "SERVICE"}: "[create Service]",
 		{Name: "shop"}:    "[create Service]",
 		{Actor: "anna"}:   "[create Override]",
 		{Actor: "nobody"}: "[]",
-		{Since: r.clock.Moment().Wall.Add(-time.Minute)}: "[create Override]",
+		{Since: api.TimeParam(r.clock.Moment().Wall.Add(-time.Minute))}: "[create Override]",
 	} {
 		var got []string
 		for q.Limit = 1; ; {
@@ -229,7 +229,7 @@ func TestAuditTrail(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", q, got, want)
 		}
 	}
-	_, err := r.client.Audit(ctx, api.AuditQuery{Cursor: "x"})
+	_, err := r.client.Audit(ctx, api.AuditParams{Cursor: "x"})
 	wantCode(t, "a cursor that is none", err, 422, api.CodeBadRequest)
 }
 
@@ -267,7 +267,7 @@ func TestOneSwitchLog(t *testing.T) {
 		t.Errorf("the newest two: %+v", all[:2])
 	}
 	var paged []api.Switch
-	for q := (api.SwitchQuery{Limit: 2, Service: "shop"}); ; {
+	for q := (api.SwitchesParams{Limit: 2, Service: "shop"}); ; {
 		p := ok[api.SwitchPage](t)(r.client.Switches(t.Context(), q))
 		paged = append(paged, p.Switches...)
 		if q.Cursor = p.Next; q.Cursor == "" {
@@ -387,14 +387,14 @@ func TestDamagedHistory(t *testing.T) {
 	again.await("the second file set aside", func() bool { // by a reader that does not remember what was there
 		var wg sync.WaitGroup
 		for range 8 {
-			wg.Go(func() { _, _ = again.client.History(t.Context(), "service", "shop", "", 0) })
+			wg.Go(func() { _, _ = again.client.History(t.Context(), "service", "shop", api.HistoryParams{}) })
 		}
 		wg.Wait()
 		aside, err := filepath.Glob(path + ".damaged-*")
 		return err == nil && len(aside) >= 2
 	})
 	again.await("a new history", func() bool {
-		page, err := again.client.History(t.Context(), "service", "shop", "", 0)
+		page, err := again.client.History(t.Context(), "service", "shop", api.HistoryParams{})
 		return err == nil && len(page.Revisions) == 31
 	})
 	again.await("no alarm of writing", func() bool { return !again.alarmed(api.AlarmHistory) })
@@ -413,7 +413,7 @@ func TestHistoryRemovedWhileRunning(t *testing.T) {
 	}
 	r.apply(shopN(2)) // the writer meets the closed file
 	r.await("both revisions in a new file", func() bool {
-		page, err := r.client.History(t.Context(), "service", "shop", "", 0)
+		page, err := r.client.History(t.Context(), "service", "shop", api.HistoryParams{})
 		return err == nil && len(page.Revisions) == 2
 	})
 	if _, err := os.Stat(filepath.Join(dir, "history.db")); err != nil {
@@ -456,7 +456,7 @@ func TestHistoryDiskFull(t *testing.T) {
 	r.await("the switch in the log", func() bool { return len(r.switches()) == 1 })
 	late := strings.Replace(shopYAML, "name: shop\n", "name: late\n", 1)
 	r.apply(strings.Replace(late, "shop.example.com]", "late.example.com]", 1))
-	_, err := r.client.History(t.Context(), "service", "late", "", 10)
+	_, err := r.client.History(t.Context(), "service", "late", api.HistoryParams{Limit: 10})
 	wantCode(t, "a resource that is written and not copied", err, 503, api.CodeNoHistory)
 	r.clocks.pass(2 * storeKeeps)
 	_ = r.forgetCopied(t.Context()) // fails, or forgets what is copied; the count below says that no more is gone
@@ -509,7 +509,7 @@ func TestNewerHistory(t *testing.T) {
 	again.apply(shopN(1))
 	again.awaitAnswer("shop", "default", "192.0.2.1")
 	again.await("the alarm", func() bool { return strings.Contains(again.alarmText(api.AlarmHistory), "newer") })
-	_, err = again.client.History(t.Context(), "service", "shop", "", 0)
+	_, err = again.client.History(t.Context(), "service", "shop", api.HistoryParams{})
 	wantCode(t, "history", err, 503, api.CodeNoHistory)
 	again.stop()
 	if after := ok[[]byte](t)(os.ReadFile(path)); !bytes.Equal(before, after) {
@@ -645,16 +645,16 @@ func TestTimesAndCursorsOutOfBounds(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	for since, want := range map[string]int{"1500-01-01T00:00:00Z": 2, "0001-01-02T00:00:00Z": 2, "2562047h": 2, "9999-01-01T00:00:00Z": 0} {
-		page, err := r.auditTrail(t.Context(), &auditInput{Since: since, Limit: 10})
+		page, err := r.auditTrail(t.Context(), &auditInput{Since: since, PageInput: PageInput{Limit: 10}})
 		if err != nil || len(page.Body.Lines) != want {
 			t.Errorf("since %s: %v, %v; want %d lines", since, page, err, want)
 		}
 	}
 	const none = "ffffffffffffffff"
-	_, err := r.client.Audit(t.Context(), api.AuditQuery{Cursor: none})
+	_, err := r.client.Audit(t.Context(), api.AuditParams{Cursor: none})
 	wantCode(t, "audit trail", err, 422, api.CodeBadRequest)
-	_, err = r.client.History(t.Context(), "service", "shop", none, 10)
+	_, err = r.client.History(t.Context(), "service", "shop", api.HistoryParams{Cursor: none, Limit: 10})
 	wantCode(t, "history", err, 422, api.CodeBadRequest)
-	_, err = r.client.Switches(t.Context(), api.SwitchQuery{Cursor: none})
+	_, err = r.client.Switches(t.Context(), api.SwitchesParams{Cursor: none})
 	wantCode(t, "switch log", err, 422, api.CodeBadRequest)
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -35,7 +36,7 @@ const (
 func (c *Control) serve(ctx context.Context) error {
 	srv := &http.Server{
 		Handler: c.handler(ctx), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
 	}
 	serve := srv.Serve
 	if c.Secure() {
@@ -76,7 +77,7 @@ func (c *Control) handler(ctx context.Context) http.Handler {
 		}
 		methods := web.Methods(mux, r)
 		if r.URL.Path == "/" {
-			methods = []string{http.MethodGet}
+			methods = []string{http.MethodGet, http.MethodHead}
 		}
 		if len(methods) == 0 {
 			web.WriteProblem(w, notFound("nothing is at %s; the API is at %s, described by %s/openapi.json", r.URL.Path, api.Prefix, api.Prefix))
@@ -97,7 +98,7 @@ func (c *Control) handler(ctx context.Context) http.Handler {
 			c.metrics.requests.WithLabelValues(method, fmt.Sprint(status)).Inc()
 		},
 	}
-	return g.Wrap(mux)
+	return g.Wrap(plainPaths(mux))
 }
 
 func (c *Control) readyz(w http.ResponseWriter, _ *http.Request) {
@@ -114,7 +115,7 @@ func (c *Control) readyz(w http.ResponseWriter, _ *http.Request) {
 
 // newAPI makes the frame of the API: JSON only, problems with codes, OpenAPI 3.1.
 func (c *Control) newAPI(mux *http.ServeMux) huma.API {
-	cfg := huma.DefaultConfig("Steerpoint", c.cfg.Version)
+	cfg := huma.DefaultConfig("Steerpoint", documentVersion)
 	cfg.CreateHooks = nil
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath = api.Prefix+"/openapi", "", ""
 	cfg.RejectUnknownQueryParameters = true
@@ -128,7 +129,7 @@ func (c *Control) newAPI(mux *http.ServeMux) huma.API {
 		return v, nil
 	}, narrow}
 	a := humago.New(mux, cfg)
-	a.UseMiddleware(c.authorize)
+	a.UseMiddleware(c.authorize, enter)
 	return a
 }
 
@@ -141,6 +142,18 @@ func repeatable(e *huma.ErrorDetail) bool {
 	return false
 }
 
+// OpenAPI is the description of the API as a server gives it, indented; it needs no server.
+func OpenAPI() ([]byte, error) {
+	c := &Control{}
+	a := c.newAPI(http.NewServeMux())
+	c.routes(context.Background(), a)
+	b, err := json.MarshalIndent(a.OpenAPI(), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("description of the API: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
 // fromHuma turns what the frame refuses (a body that is no JSON, a field of the wrong type) into a problem of ours.
 func fromHuma(m *huma.ErrorModel) *api.Problem {
 	code := map[int]string{
@@ -151,6 +164,9 @@ func fromHuma(m *huma.ErrorModel) *api.Problem {
 		code = api.CodeBadRequest
 	}
 	p := problem(m.Status, code, m.Title, m.Detail)
+	if n := len(m.Errors); n > 0 {
+		p.Detail = fmt.Sprintf("%d mistake(s) in the request; nothing was changed", n)
+	}
 	for _, e := range m.Errors {
 		it := api.ProblemItem{Message: e.Message, Location: e.Location}
 		if e.Value != nil && repeatable(e) {

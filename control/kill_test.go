@@ -160,7 +160,7 @@ func TestKill(t *testing.T) {
 // checkLog proves that the switch log tells of the newest recorded decision.
 func checkLog(t *testing.T, c *Control, seq uint64) {
 	t.Helper()
-	page, err := c.switchLog(t.Context(), &switchesInput{Limit: 10})
+	page, err := c.switchLog(t.Context(), &switchesInput{PageInput: PageInput{Limit: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ const (
 // NodeInput names a node. It is exported for the frame of the API, as TokenInput is.
 type NodeInput struct {
 	Who
-	Name string `path:"name" maxLength:"63"`
+	Name string `path:"name" maxLength:"63" doc:"name of the node" example:"fra1"`
 }
 
 type nodeBody[T any] struct {
@@ -40,16 +41,12 @@ type nodeBody[T any] struct {
 // TokenInput names a token.
 type TokenInput struct {
 	Who
-	ID string `path:"id" maxLength:"40"`
+	ID string `path:"id" maxLength:"40" doc:"ID of the token, which is no secret" example:"k3v9w2"`
 }
 
 func (c *Control) nodeRoutes(a huma.API) {
 	register(a, operation(http.MethodGet, "/nodes", "nodes", "Joined nodes, by name", 0),
-		func(ctx context.Context, _ *Who) (*body[api.NodeList], error) {
-			var out api.NodeList
-			err := c.do(ctx, func() { out.Nodes = c.nodeViews(c.clock.Moment()) })
-			return &body[api.NodeList]{out}, err
-		})
+		c.listNodes)
 	register(a, operation(http.MethodPost, "/nodes/{name}/revoke", "revokeNode", "Make the certificates of a node worthless, at once and for good", 0),
 		func(ctx context.Context, in *nodeBody[api.RevokeRequest]) (*body[api.NodeView], error) {
 			return c.nodeAnswer(ctx, in.Name, c.revokeNode(ctx, in.actor(), in.Name, in.Body.Reason))
@@ -63,13 +60,7 @@ func (c *Control) nodeRoutes(a huma.API) {
 			return nil, c.removeNode(ctx, in.actor(), in.Name)
 		})
 	register(a, operation(http.MethodGet, "/tokens", "tokens", "Join tokens, the newest first", 0),
-		func(context.Context, *Who) (*body[api.TokenList], error) {
-			out := api.TokenList{Tokens: []api.TokenView{}}
-			for _, t := range c.roster.Tokens() {
-				out.Tokens = append(out.Tokens, c.tokenView(t))
-			}
-			return &body[api.TokenList]{out}, nil
-		})
+		c.listTokens)
 	register(a, operation(http.MethodPost, "/tokens", "createToken", "Make a join token; its text is shown this once", 0),
 		func(ctx context.Context, in *withBody[api.TokenRequest]) (*body[api.TokenCreated], error) {
 			t, err := c.createToken(ctx, in.actor(), &in.Body)
@@ -79,6 +70,43 @@ func (c *Control) nodeRoutes(a huma.API) {
 		func(ctx context.Context, in *TokenInput) (*struct{}, error) {
 			return nil, c.revokeToken(ctx, in.actor(), in.ID)
 		})
+}
+
+// listInput asks for a part of a list without parameters of its own.
+type listInput struct {
+	PageInput
+	FilterInput
+}
+
+func (c *Control) listNodes(ctx context.Context, in *listInput) (*body[api.NodeList], error) {
+	f, err := in.parse(nodeFields...)
+	if err != nil {
+		return nil, err
+	}
+	var all []api.NodeView
+	if err := c.do(ctx, func() { all = c.nodeViews(c.clock.Moment()) }); err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf("nodes", in.PageInput, fitting(f, all, nodeValues), func(n *api.NodeView) string { return n.Name })
+	return &body[api.NodeList]{api.NodeList{Nodes: page, Next: next}}, err
+}
+
+// tokenKey orders tokens: the newest first, by what is left until the last time there is.
+func tokenKey(t *api.TokenView) string {
+	return fmt.Sprintf("%016x %s", math.MaxInt64-t.Created.UnixNano(), t.ID)
+}
+
+func (c *Control) listTokens(_ context.Context, in *listInput) (*body[api.TokenList], error) {
+	f, err := in.parse(tokenFields...)
+	if err != nil {
+		return nil, err
+	}
+	var all []api.TokenView
+	for _, t := range c.roster.Tokens() {
+		all = append(all, c.tokenView(t))
+	}
+	page, next, err := pageOf("tokens", in.PageInput, fitting(f, all, tokenValues), tokenKey)
+	return &body[api.TokenList]{api.TokenList{Tokens: page, Next: next}}, err
 }
 
 // nodeAnswer gives a node as it is after a change; the points of the rules follow before that.

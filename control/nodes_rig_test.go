@@ -164,7 +164,7 @@ func (r *rig) tell(node, address string, ok bool, age time.Duration) {
 
 func (r *rig) node(name string) api.NodeView {
 	r.t.Helper()
-	list, err := r.client.Nodes(r.t.Context())
+	list, err := r.client.AllNodes(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func TestPublicationIsMeasured(t *testing.T) {
 	if p.Acked != 3 || p.MissingCount != 1 || !slices.Equal(p.Missing, []string{"ns3"}) || p.Seconds > 31 {
 		t.Errorf("publication %+v", p)
 	}
-	s, err := r.client.Status(t.Context(), "")
+	s, err := r.client.Status(t.Context(), api.StatusParams{})
 	if err != nil || s.Map.Nodes != 4 || s.Map.Current < 1 || len(s.Nodes) != 4 {
 		t.Errorf("status: map %+v, %d nodes, %v", s.Map, len(s.Nodes), err)
 	}
@@ -353,7 +353,7 @@ func TestSilentPoint(t *testing.T) {
 		t.Errorf("warning %q", st.Warning)
 	}
 	point := func() api.PointStatus {
-		s, err := r.client.Status(t.Context(), "")
+		s, err := r.client.Status(t.Context(), api.StatusParams{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,7 +139,7 @@ func (c *Control) recoverSwitches(ctx context.Context) {
 		return
 	}
 	since := c.wallNow().Add(-recoverWithin).Format(time.RFC3339Nano)
-	page, err := c.switchLog(ctx, &switchesInput{Since: since, Limit: maxRecovered})
+	page, err := c.switchLog(ctx, &switchesInput{Since: since, PageInput: PageInput{Limit: maxRecovered}})
 	if err != nil {
 		c.log.Warn("switch log not read for notifiers; what was not told stays untold", "error", err)
 		return
@@ -295,5 +295,5 @@ func (n *notifyCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 type notifierInput struct {
-	Name string `path:"name" maxLength:"63"`
+	Name string `path:"name" maxLength:"63" doc:"name of the notifier" example:"pager"`
 }

@@ -105,7 +105,7 @@ func keyFile(t *testing.T, dir string) {
 
 func (r *rig) notifier(name string) api.NotifierStatus {
 	r.t.Helper()
-	s, err := r.client.Status(r.t.Context(), "")
+	s, err := r.client.Status(r.t.Context(), api.StatusParams{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestOverridesEndByThemselves(t *testing.T) {
 		}
 	}
 	r.pass(9 * time.Minute)
-	s, err := r.client.Status(ctx, "")
+	s, err := r.client.Status(ctx, api.StatusParams{})
 	if err != nil || len(s.Overrides) != 4 || !s.Overrides[0].Active || !s.Points[0].Drained || s.Points[0].Tasks != 0 {
 		t.Errorf("one minute before: %+v %+v, %v", s.Overrides, s.Points, err)
 	}
@@ -144,7 +144,7 @@ func TestMassSwitchNamesWhatIsShared(t *testing.T) {
 	r.all()
 	r.down("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")
 	r.await("the alarm", func() bool { return r.alarmed(api.AlarmMassSwitch) })
-	s, err := r.client.Status(t.Context(), "")
+	s, err := r.client.Status(t.Context(), api.StatusParams{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestExplain(t *testing.T) {
 		{"shop.example.com", "192.0.2.200", "", "default", "ecs", "", ""},
 		{"shop.example.com", "", "", "default", "none", "", ""},
 	} {
-		x, err := r.client.Explain(t.Context(), api.ExplainQuery{Host: c.host, Client: c.client, Resolver: c.resolver})
+		x, err := r.client.Explain(t.Context(), c.host, api.ExplainParams{Client: c.client, Resolver: c.resolver})
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue

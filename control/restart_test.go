@@ -97,7 +97,7 @@ func TestRestartWithAWrongWallClock(t *testing.T) {
 			r.clocks.mu.Unlock()
 			r.pass(time.Minute)
 			r.await("an alarm about the clock", func() bool {
-				s, err := r.client.Status(t.Context(), "")
+				s, err := r.client.Status(t.Context(), api.StatusParams{})
 				return err == nil && slices.ContainsFunc(s.Alarms, func(a api.Alarm) bool { return a.Code == api.AlarmClock })
 			})
 			if st := r.rule("shop", "default"); !st.Forced {

@@ -27,25 +27,25 @@ var errHistory = errors.New("history is not available")
 var errHistoryBehind = errors.New("it cannot be written now and does not have what was written last")
 
 type historyInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural"`
-	Name   string `path:"name" maxLength:"63"`
-	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	Name string `path:"name" maxLength:"63" doc:"name of the resource" example:"shop"`
+	PageInput
+	FilterInput
 }
 
 type revisionInput struct {
-	Kind     string `path:"kind"`
-	Name     string `path:"name" maxLength:"63"`
-	Revision int64  `path:"revision" minimum:"1"`
+	Kind     string `path:"kind" maxLength:"63" example:"service"`
+	Name     string `path:"name" maxLength:"63" example:"shop"`
+	Revision int64  `path:"revision" minimum:"1" example:"42"`
 }
 
 type auditInput struct {
-	Since  string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h"`
-	Kind   string `query:"kind" maxLength:"63" doc:"in any case; of resources also in plural"`
-	Name   string `query:"name" maxLength:"255"`
-	Actor  string `query:"actor" maxLength:"100"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
+	Since string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h" example:"24h"`
+	Kind  string `query:"kind" maxLength:"63" doc:"only of this kind, in any case; of resources also in plural"`
+	Name  string `query:"name" maxLength:"255" doc:"only of what has this name"`
+	Actor string `query:"actor" maxLength:"100" doc:"only what this one wrote"`
+	PageInput
+	FilterInput
 }
 
 func (c *Control) historyRoutes(a huma.API) {
@@ -87,29 +87,37 @@ func countable(t time.Time) time.Time {
 	return t
 }
 
+// switchQuery asks for a part of the switch log: at most limit entries, older than the ID before ("": the newest), not older
+// than since, of a service ("": of all).
+type switchQuery struct {
+	since           time.Time
+	service, before string
+	limit           int
+}
+
 // switchPage reads one page of the switch log out of the store and the archive, as if it were one list. The store is read
 // first: what it forgets meanwhile is in the archive. An archive that cannot be read leaves what the store has.
-func (c *Control) switchPage(ctx context.Context, since time.Time, in *switchesInput) ([]store.SwitchRecord, string, error) {
+func (c *Control) switchPage(ctx context.Context, q *switchQuery) ([]store.SwitchRecord, string, error) {
 	keep := func(raw json.RawMessage) bool {
-		if in.Service == "" {
+		if q.service == "" {
 			return true
 		}
 		var s struct{ Service string }
-		return json.Unmarshal(raw, &s) == nil && s.Service == in.Service
+		return json.Unmarshal(raw, &s) == nil && s.Service == q.service
 	}
-	page, next, err := c.store.SwitchPage(ctx, in.Cursor, since, in.Limit, keep)
+	page, next, err := c.store.SwitchPage(ctx, q.before, q.since, q.limit, keep)
 	if err != nil {
 		return nil, "", err
 	}
-	old, err := c.history.file.Switches(ctx, archive.SwitchQuery{Before: in.Cursor, Since: since, Service: in.Service, Limit: in.Limit + 1})
+	old, err := c.history.file.Switches(ctx, archive.SwitchQuery{Before: q.before, Since: q.since, Service: q.service, Limit: q.limit + 1})
 	if err != nil {
 		c.log.Warn("switches older than what the store keeps are not shown", "error", c.historyError(err))
 		return page, next, nil
 	}
 	merged, added := mergeSwitches(page, old)
-	if len(merged) > in.Limit {
-		merged = merged[:in.Limit]
-		next = merged[in.Limit-1].ID
+	if len(merged) > q.limit {
+		merged = merged[:q.limit]
+		next = merged[q.limit-1].ID
 	}
 	if added {
 		err = c.store.AddLater(ctx, merged)
@@ -140,8 +148,18 @@ func mergeSwitches(page []store.SwitchRecord, old []archive.SwitchRow) (merged [
 	return merged, added
 }
 
+// revisionRow is a revision with the ID that the history has for it.
+type revisionRow struct {
+	api.Revision
+	id string
+}
+
 func (c *Control) listRevisions(ctx context.Context, in *historyInput) (*body[api.RevisionPage], error) {
 	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	f, err := in.parse(revisionFields...)
 	if err != nil {
 		return nil, err
 	}
@@ -150,33 +168,53 @@ func (c *Control) listRevisions(ctx context.Context, in *historyInput) (*body[ap
 	if err != nil {
 		return nil, err
 	}
-	page := api.RevisionPage{Revisions: []api.Revision{}}
+	seen := false
+	fits := func(r *revisionRow) bool {
+		seen = true
+		return f.Match(func(field, key string) []string { return revisionValues(&r.Revision, field, key) })
+	}
+	rows, next, err := logPage(listName("history", string(kind), in.Name), in.PageInput, fits, func(r *revisionRow) string { return r.id },
+		func(before string, limit int) ([]revisionRow, string, error) {
+			return c.revisionPage(ctx, now, before, limit)
+		})
+	if err != nil {
+		return nil, err
+	}
+	if !seen && in.Cursor == "" {
+		if c.history.failing.Load() {
+			return nil, fmt.Errorf("%w: %w", errHistory, errHistoryBehind)
+		}
+		return nil, notFound("no %s named %s was there within the time history is kept", kind, in.Name)
+	}
+	page := api.RevisionPage{Revisions: make([]api.Revision, len(rows)), Next: next}
+	for i := range rows {
+		page.Revisions[i] = rows[i].Revision
+	}
+	return &body[api.RevisionPage]{page}, nil
+}
+
+// revisionPage reads revisions of a resource, the newest first, older than an ID; next is the ID to go on from.
+func (c *Control) revisionPage(ctx context.Context, now *store.Resource, before string, limit int) (page []revisionRow, next string, err error) {
 	var last []archive.Line // the one read last, which the next one read comes before
 	// One more than asked for: a revision is shown by what it changed in the one before it.
-	err = c.history.file.Revisions(ctx, string(kind), in.Name, in.Cursor, in.Limit+1, func(l archive.Line) error {
+	err = c.history.file.Revisions(ctx, now.Kind, now.Name, before, limit+1, func(l archive.Line) error {
 		if len(last) > 0 {
-			page.Revisions = append(page.Revisions, revisionOfLine(append(last, l), now.Revision))
+			page = append(page, revisionRow{revisionOfLine(append(last, l), now.Revision), last[0].ID})
 		}
-		if len(page.Revisions) == in.Limit {
-			page.Next = last[0].ID
+		if len(page) == limit {
+			next = last[0].ID
 			return nil
 		}
 		last = []archive.Line{l}
 		return nil
 	})
 	if err != nil {
-		return nil, c.historyError(err)
+		return nil, "", c.historyError(err)
 	}
-	if page.Next == "" && len(last) > 0 {
-		page.Revisions = append(page.Revisions, revisionOfLine(last, now.Revision))
+	if next == "" && len(last) > 0 {
+		page = append(page, revisionRow{revisionOfLine(last, now.Revision), last[0].ID})
 	}
-	if len(page.Revisions) == 0 && in.Cursor == "" {
-		if c.history.failing.Load() {
-			return nil, fmt.Errorf("%w: %w", errHistory, errHistoryBehind)
-		}
-		return nil, notFound("no %s named %s was there within the time history is kept", kind, in.Name)
-	}
-	return &body[api.RevisionPage]{page}, nil
+	return page, next, nil
 }
 
 func (c *Control) getRevision(ctx context.Context, in *revisionInput) (*body[api.Revision], error) {
@@ -314,21 +352,41 @@ func (c *Control) auditTrail(ctx context.Context, in *auditInput) (*body[api.Aud
 	if k, ok := spec.ParseKind(in.Kind); ok {
 		in.Kind = string(k)
 	}
-	c.awaitHistory(ctx)
-	lines, err := c.history.file.Audit(ctx, archive.AuditQuery{Before: in.Cursor, Since: since, Kind: in.Kind, Name: in.Name, Actor: in.Actor, Limit: in.Limit + 1})
+	f, err := in.parse(auditFields...)
 	if err != nil {
-		return nil, c.historyError(err)
+		return nil, err
 	}
-	out := &body[api.AuditPage]{api.AuditPage{Lines: []api.AuditLine{}}}
-	if len(lines) > in.Limit {
-		lines = lines[:in.Limit]
-		out.Body.Next = lines[in.Limit-1].ID
+	c.awaitHistory(ctx)
+	fits := func(l *api.AuditLine) bool {
+		return f.Match(func(field, key string) []string { return auditValues(l, field, key) })
+	}
+	q := archive.AuditQuery{Since: since, Kind: cmp.Or(in.Kind, f.Exact("kind")), Name: cmp.Or(in.Name, f.Exact("name")), Actor: cmp.Or(in.Actor, f.Exact("actor"))}
+	page, next, err := logPage("audit", in.PageInput, fits, func(l *api.AuditLine) string { return l.ID },
+		func(before string, limit int) ([]api.AuditLine, string, error) {
+			q.Before, q.Limit = before, limit+1
+			return c.auditPage(ctx, q)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.AuditPage]{api.AuditPage{Lines: page, Next: next}}, nil
+}
+
+// auditPage reads one page of the audit trail. Of the lines it asks for, the last only tells that there are more.
+func (c *Control) auditPage(ctx context.Context, q archive.AuditQuery) (page []api.AuditLine, next string, err error) {
+	lines, err := c.history.file.Audit(ctx, q)
+	if err != nil {
+		return nil, "", c.historyError(err)
+	}
+	if len(lines) == q.Limit {
+		lines = lines[:q.Limit-1]
+		next = lines[q.Limit-2].ID
 	}
 	for i := range lines {
 		l := &lines[i]
-		out.Body.Lines = append(out.Body.Lines, api.AuditLine{
+		page = append(page, api.AuditLine{
 			ID: l.ID, Time: l.Time, Actor: l.Actor, Action: l.Action, Kind: l.Kind, Name: l.Name, Reason: l.Reason, Revision: l.Revision,
 		})
 	}
-	return out, nil
+	return page, next, nil
 }

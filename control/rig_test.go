@@ -259,7 +259,7 @@ func (r *rig) down(address string, others ...string) {
 // rule gives the status of a rule.
 func (r *rig) rule(service, rule string) api.RuleStatus {
 	r.t.Helper()
-	s, err := r.client.Status(r.t.Context(), service)
+	s, err := r.client.Status(r.t.Context(), api.StatusParams{Service: service})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func (r *rig) written() {
 
 func (r *rig) switches() []api.Switch {
 	r.t.Helper()
-	p, err := r.client.Switches(r.t.Context(), api.SwitchQuery{})
+	p, err := r.client.Switches(r.t.Context(), api.SwitchesParams{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

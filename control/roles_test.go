@@ -239,7 +239,7 @@ func (s *sample) filled(service string, number int) (path, body string) {
 func (r *rig) imposed(service string) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	s, err := r.client.Status(ctx, "")
+	s, err := r.client.Status(ctx, api.StatusParams{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestLimitedTokenSeesItsOwn(t *testing.T) {
 	r.imposed("blog")
 	c := api.NewClient("http://"+r.Addr().String(), r.apiToken("team", "operator", "", "shop"))
 	ctx := t.Context()
-	s, err := c.Status(ctx, "")
+	s, err := c.Status(ctx, api.StatusParams{})
 	if err != nil || len(s.Services) != 1 || s.Services[0].Name != "shop" || len(s.Overrides) != 3 || len(s.Points) != 1 {
 		t.Errorf("status: %+v, %v", s, err)
 	}
@@ -286,7 +286,7 @@ func TestLimitedTokenSeesItsOwn(t *testing.T) {
 	if v, err := c.Version(ctx); err != nil || v.Actor != "team" || v.Role != "operator" || !slices.Equal(v.Services, []string{"shop"}) {
 		t.Errorf("version: %+v, %v", v, err)
 	}
-	if p, err := c.Switches(ctx, api.SwitchQuery{}); err != nil || p.Switches == nil {
+	if p, err := c.Switches(ctx, api.SwitchesParams{}); err != nil || p.Switches == nil {
 		t.Errorf("switches without a service are those of its own: %v", err)
 	}
 	for what, err := range map[string]error{
@@ -297,7 +297,7 @@ func TestLimitedTokenSeesItsOwn(t *testing.T) {
 		"apply of both":          second(c.Apply(ctx, request(slower(shopYAML), slower(blogYAML())))),
 		"plan of the other":      second(c.Plan(ctx, request(slower(blogYAML())))),
 		"an override of another": second(c.Get(ctx, "Override", overrideName("force", "blog/default"))),
-		"explanation":            second(c.Explain(ctx, api.ExplainQuery{Host: "blog.example.com"})),
+		"explanation":            second(c.Explain(ctx, "blog.example.com", api.ExplainParams{})),
 	} {
 		if what == "probe of any URL" && api.CodeOf(err) == api.CodeProberUnavailable {
 			continue

@@ -1,13 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,10 +29,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.apiTokenRoutes(a)
 	c.backupRoute(a)
 	c.watchRoute(ctx, a)
-	registry := a.OpenAPI().Components.Schemas
-	if model := registry.Map()["ErrorModel"]; model != nil {
-		*model = *schemaOf(registry)
-	}
+	describe(a.OpenAPI())
 }
 
 // Who says who writes.
@@ -59,12 +56,6 @@ type withBody[T any] struct {
 	Body T
 }
 
-// schemaOf is the schema of a problem, in the place of the frame's own.
-func schemaOf(r huma.Registry) *huma.Schema {
-	ref := r.Schema(typeOfProblem, true, "Problem")
-	return r.SchemaFromRef(ref.Ref)
-}
-
 // operation describes one operation; summaries become the OpenAPI text.
 func operation(method, path, id, summary string, maxBody int64) huma.Operation {
 	return huma.Operation{
@@ -85,17 +76,17 @@ func register[I, O any](a huma.API, op huma.Operation, f func(context.Context, *
 }
 
 type kindInput struct {
-	Kind   string `path:"kind" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural"`
-	Cursor string `query:"cursor" maxLength:"100"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"500"`
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	PageInput
+	FilterInput
+	IfNoneMatch
 }
 
 type NameInput struct {
 	Who
-	Kind        string `path:"kind"`
-	Name        string `path:"name" maxLength:"63"`
-	IfMatch     string `header:"If-Match" doc:"revision that must be stored, as its ETag"`
-	IfNoneMatch string `header:"If-None-Match" doc:"PUT: * for a resource that must not exist yet"`
+	Conditions
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	Name string `path:"name" maxLength:"63" doc:"name of the resource" example:"shop"`
 }
 
 type putInput struct {
@@ -103,10 +94,13 @@ type putInput struct {
 	RawBody []byte `contentType:"application/json"`
 }
 
-type resourceOutput struct {
-	ETag string `header:"ETag"`
-	Body api.Resource
+type tagged[T any] struct {
+	Status int
+	ETag   string `header:"ETag" doc:"give it back in If-Match or If-None-Match" example:"\"42\""`
+	Body   T
 }
+
+type resourceOutput = tagged[api.Resource]
 
 func (c *Control) resourceRoutes(a huma.API) {
 	register(a, operation(http.MethodGet, "/resources/{kind}", "listResources", "Resources of a kind, by name", 0), c.listResources)
@@ -140,8 +134,12 @@ func parseKind(s string) (spec.Kind, error) {
 	return k, nil
 }
 
-func (c *Control) listResources(ctx context.Context, in *kindInput) (*body[api.ResourceList], error) {
+func (c *Control) listResources(ctx context.Context, in *kindInput) (*tagged[api.ResourceList], error) {
 	kind, err := parseKind(in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	f, err := in.parse(resourceFields...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,21 +147,29 @@ func (c *Control) listResources(ctx context.Context, in *kindInput) (*body[api.R
 	if err != nil {
 		return nil, err
 	}
-	out := &body[api.ResourceList]{api.ResourceList{Resources: []api.Resource{}}}
-	for _, s := range view.Resources {
-		if s.Kind != string(kind) || s.Name <= in.Cursor {
-			continue
-		}
-		if len(out.Body.Resources) == in.Limit {
-			out.Body.Next = out.Body.Resources[in.Limit-1].Name
-			break
-		}
-		r, err := resourceOf(&s)
+	out := &tagged[api.ResourceList]{Status: http.StatusOK, ETag: api.ETag(view.Generation)}
+	out.Body.Resources = []api.Resource{}
+	switch same, err := in.unchanged(view.Generation); {
+	case err != nil:
+		return nil, err
+	case same:
+		out.Status = http.StatusNotModified
+		return out, nil
+	}
+	all := slices.DeleteFunc(view.Resources, func(s store.Resource) bool { return s.Kind != string(kind) })
+	all = fitting(f, all, func(s *store.Resource, field, key string) []string { return c.resourceValues(s, field, key) })
+	page, next, err := pageOf(listName("resources", string(kind)), in.PageInput, all, func(s *store.Resource) string { return s.Name })
+	if err != nil {
+		return nil, err
+	}
+	for i := range page {
+		r, err := resourceOf(&page[i])
 		if err != nil {
 			return nil, err
 		}
 		out.Body.Resources = append(out.Body.Resources, r)
 	}
+	out.Body.Next = next
 	return out, nil
 }
 
@@ -179,6 +185,15 @@ func (c *Control) getResource(ctx context.Context, in *NameInput) (*resourceOutp
 	if s.Revision == 0 {
 		return nil, notFound("no %s is named %s", kind, in.Name)
 	}
+	if err := (&Conditions{IfMatch: in.IfMatch}).check(string(kind)+" "+in.Name, s.Revision); err != nil {
+		return nil, err
+	}
+	switch same, err := in.unchanged(s.Revision); {
+	case err != nil:
+		return nil, err
+	case same:
+		return &resourceOutput{Status: http.StatusNotModified, ETag: api.ETag(s.Revision)}, nil
+	}
 	return output(s)
 }
 
@@ -187,7 +202,7 @@ func output(s *store.Resource) (*resourceOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resourceOutput{ETag: api.ETag(r.Revision), Body: r}, nil
+	return &resourceOutput{Status: http.StatusOK, ETag: api.ETag(r.Revision), Body: r}, nil
 }
 
 func (c *Control) stored(ctx context.Context, kind spec.Kind, name string) (*store.Resource, error) {
@@ -203,23 +218,6 @@ func (c *Control) stored(ctx context.Context, kind spec.Kind, name string) (*sto
 	return &store.Resource{Kind: string(kind), Name: name}, nil
 }
 
-// expect reads what a conditional request expects; ok is false without a condition.
-func (in *NameInput) expect() (revision int64, ok bool, err error) {
-	switch {
-	case in.IfNoneMatch == "*" && in.IfMatch == "":
-		return 0, true, nil
-	case in.IfNoneMatch != "":
-		return 0, false, badRequest("header.If-None-Match", "only * is understood here")
-	case in.IfMatch == "":
-		return 0, false, nil
-	}
-	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(in.IfMatch, "W/"), `"`), 10, 64)
-	if err != nil || n <= 0 {
-		return 0, false, badRequest("header.If-Match", "%s is not an ETag of a resource, such as \"42\"", in.IfMatch)
-	}
-	return n, true, nil
-}
-
 func (c *Control) putResource(ctx context.Context, in *putInput) (*resourceOutput, error) {
 	kind, err := parseKind(in.Kind)
 	if err != nil {
@@ -232,21 +230,20 @@ func (c *Control) putResource(ctx context.Context, in *putInput) (*resourceOutpu
 	if len(docs) != 1 || docs[0].Kind != kind || docs[0].Name != in.Name {
 		return nil, badRequest("body", "the body must be one document, %s %s, as the path says", kind, in.Name)
 	}
-	want, conditional, err := in.expect()
-	if err != nil {
-		return nil, err
-	}
 	s, err := c.stored(ctx, kind, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	if !conditional && docs[0].Revision == 0 && s.Revision != 0 {
+	if err := in.check(string(kind)+" "+in.Name, s.Revision); err != nil {
+		return nil, err
+	}
+	if !in.given() && docs[0].Revision == 0 && s.Revision != 0 {
 		return nil, problem(http.StatusPreconditionRequired, api.CodePreconditionNeeded, "Revision needed",
 			fmt.Sprintf("%s %s exists: say in If-Match which revision you replace (it is %d now)", kind, in.Name, s.Revision))
 	}
 	ch := &change{docs: docs, applySet: s.Meta.ApplySet, actor: in.actor()}
-	if conditional {
-		ch.expect = map[string]int64{docs[0].Key(): want}
+	if in.given() { // what was compared is what is replaced
+		ch.expect = map[string]int64{docs[0].Key(): s.Revision}
 	}
 	if _, err := c.commit(ctx, ch); err != nil {
 		return nil, err
@@ -262,10 +259,6 @@ func (c *Control) deleteResource(ctx context.Context, in *NameInput) error {
 	if err != nil {
 		return err
 	}
-	want, conditional, err := in.expect()
-	if err != nil {
-		return err
-	}
 	s, err := c.stored(ctx, kind, in.Name)
 	if err != nil {
 		return err
@@ -273,32 +266,35 @@ func (c *Control) deleteResource(ctx context.Context, in *NameInput) error {
 	if s.Revision == 0 {
 		return notFound("no %s is named %s", kind, in.Name)
 	}
+	if err := in.check(string(kind)+" "+in.Name, s.Revision); err != nil {
+		return err
+	}
 	key := keyOf(s)
 	ch := &change{remove: []string{key}, actor: in.actor()}
-	if conditional {
-		ch.expect = map[string]int64{key: want}
+	if in.given() {
+		ch.expect = map[string]int64{key: s.Revision}
 	}
 	_, err = c.commit(ctx, ch)
 	return err
 }
 
 type statusInput struct {
-	Service string `query:"service" maxLength:"63"`
+	Service string `query:"service" maxLength:"63" doc:"only this service" example:"shop"`
 }
 
 type explainInput struct {
-	Host     string `query:"host" required:"true" minLength:"1" maxLength:"255"`
-	Client   string `query:"client" maxLength:"50" doc:"address of the client, as ECS would carry it"`
-	Resolver string `query:"resolver" maxLength:"50"`
+	Host     string `query:"host" required:"true" minLength:"1" maxLength:"255" doc:"name that a visitor asks for" example:"shop.example.com"`
+	Client   string `query:"client" maxLength:"50" doc:"address of the client, as ECS would carry it" example:"192.0.2.7"`
+	Resolver string `query:"resolver" maxLength:"50" doc:"address of the client's resolver" example:"198.51.100.53"`
 	Type     string `query:"type" maxLength:"10" doc:"DNS type; default A"`
-	At       string `query:"at" maxLength:"50" doc:"RFC 3339 time in the past, of which the tape tells; default now"`
+	At       string `query:"at" maxLength:"50" format:"date-time" doc:"RFC 3339 time in the past, of which the tape tells; default now"`
 }
 
 type switchesInput struct {
-	Since   string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h"`
-	Service string `query:"service" maxLength:"63"`
-	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor  string `query:"cursor" maxLength:"16" pattern:"^([0-7][0-9a-f]{15})?$"`
+	Since   string `query:"since" maxLength:"50" doc:"RFC 3339 time, or a Go duration back from now, such as 24h" example:"24h"`
+	Service string `query:"service" maxLength:"63" doc:"only of this service"`
+	PageInput
+	FilterInput
 }
 
 func (c *Control) stateRoutes(a huma.API) {
@@ -356,29 +352,50 @@ func (c *Control) switchLog(ctx context.Context, in *switchesInput) (*body[api.S
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := c.switchPage(ctx, since, in)
+	f, err := in.parse(switchFields...)
 	if err != nil {
 		return nil, err
 	}
-	out := &body[api.SwitchPage]{api.SwitchPage{Switches: make([]api.Switch, 0, len(page)), Next: next}}
-	for _, r := range page {
-		var s api.Switch
-		if err := json.Unmarshal(r.Entry, &s); err != nil {
-			return nil, fmt.Errorf("switch-log entry %s: %w", r.ID, err)
-		}
-		if r.Publication != nil {
-			if err := json.Unmarshal(r.Publication, &s.Publication); err != nil {
-				return nil, fmt.Errorf("publication of switch %s: %w", r.ID, err)
-			}
-		}
-		if r.Undone != nil {
-			if err := json.Unmarshal(r.Undone, &s.Undone); err != nil {
-				return nil, fmt.Errorf("end of switch %s: %w", r.ID, err)
-			}
-		}
-		out.Body.Switches = append(out.Body.Switches, s)
+	service := cmp.Or(in.Service, f.Exact("service"))
+	fits := func(s *api.Switch) bool {
+		return f.Match(func(field, key string) []string { return switchValues(s, field, key) })
 	}
-	return out, nil
+	read := func(before string, limit int) ([]api.Switch, string, error) {
+		page, next, err := c.switchPage(ctx, &switchQuery{since: since, service: service, before: before, limit: limit})
+		if err != nil {
+			return nil, "", err
+		}
+		out := make([]api.Switch, len(page))
+		for i := range page {
+			if err := readSwitch(&page[i], &out[i]); err != nil {
+				return nil, "", err
+			}
+		}
+		return out, next, nil
+	}
+	page, next, err := logPage("switches", in.PageInput, fits, func(s *api.Switch) string { return s.ID }, read)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.SwitchPage]{api.SwitchPage{Switches: page, Next: next}}, nil
+}
+
+// readSwitch puts the records of a switch together.
+func readSwitch(r *store.SwitchRecord, s *api.Switch) error {
+	if err := json.Unmarshal(r.Entry, s); err != nil {
+		return fmt.Errorf("switch-log entry %s: %w", r.ID, err)
+	}
+	if r.Publication != nil {
+		if err := json.Unmarshal(r.Publication, &s.Publication); err != nil {
+			return fmt.Errorf("publication of switch %s: %w", r.ID, err)
+		}
+	}
+	if r.Undone != nil {
+		if err := json.Unmarshal(r.Undone, &s.Undone); err != nil {
+			return fmt.Errorf("end of switch %s: %w", r.ID, err)
+		}
+	}
+	return nil
 }
 
 func (c *Control) overrideRoutes(a huma.API) {
@@ -387,7 +404,7 @@ func (c *Control) overrideRoutes(a huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		r.Answers = slices.Concat([]api.AnswerChange{}, r.Answers)
+		r.Answers = append([]api.AnswerChange{}, r.Answers...) // never null
 		return &result{*r}, nil
 	}
 	register(a, operation(http.MethodPost, "/force", "force", "Make a rule answer with one edge until it ends", 0),

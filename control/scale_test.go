@@ -58,7 +58,7 @@ func TestTenThousandRules(t *testing.T) {
 		r.settle()
 	})
 	step("status of everything", func() {
-		if _, err := r.client.Status(t.Context(), ""); err != nil {
+		if _, err := r.client.Status(t.Context(), api.StatusParams{}); err != nil {
 			t.Fatal(err)
 		}
 	})

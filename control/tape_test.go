@@ -69,7 +69,7 @@ func replayed(t *testing.T, text []byte) (*steertest.Timeline, *steertest.Result
 func (r *rig) exported(from time.Time) []byte {
 	r.t.Helper()
 	var b bytes.Buffer
-	if err := r.client.Tape(r.t.Context(), "shop", from, time.Time{}, &b); err != nil {
+	if err := r.client.Tape(r.t.Context(), "shop", api.TapeParams{From: from}, &b); err != nil {
 		r.t.Fatal(err)
 	}
 	return b.Bytes()
@@ -234,21 +234,21 @@ func (h *hour) fault(hard bool) {
 // moment is what explain said at a time.
 type said struct {
 	at time.Time
-	q  api.ExplainQuery
+	q  api.ExplainParams
 	x  api.Explanation
 }
 
 // explain asks about one of the rules, now or at a time.
 func (h *hour) explain(at time.Time, client string) said {
 	h.t.Helper()
-	s := said{at: at, q: api.ExplainQuery{Host: "shop.example.com", Client: client}}
+	s := said{at: at, q: api.ExplainParams{Client: client}}
 	s.x = h.ask(s.q)
 	return s
 }
 
-func (r *rig) ask(q api.ExplainQuery) api.Explanation {
+func (r *rig) ask(q api.ExplainParams) api.Explanation {
 	r.t.Helper()
-	x, err := r.client.Explain(r.t.Context(), q)
+	x, err := r.client.Explain(r.t.Context(), "shop.example.com", q)
 	if err != nil {
 		r.t.Fatalf("explain %+v: %v", q, err)
 	}
@@ -320,7 +320,7 @@ func (r *rig) switchLog() []api.Switch {
 	r.t.Helper()
 	r.written()
 	var all []api.Switch
-	q := api.SwitchQuery{Limit: 1000}
+	q := api.SwitchesParams{Limit: 1000}
 	for {
 		p, err := r.client.Switches(context.Background(), q)
 		if err != nil {
@@ -404,7 +404,7 @@ func TestWhatTheTapeDoesNotHave(t *testing.T) {
 	r.apply(zoneYAML, shopYAML)
 	began := r.clocks.read().Wall
 	explain := func(at time.Time, host string) error {
-		_, err := r.client.Explain(t.Context(), api.ExplainQuery{Host: host, At: at})
+		_, err := r.client.Explain(t.Context(), host, api.ExplainParams{At: at})
 		return err
 	}
 	p := wantCode(t, "before the tape", explain(began.Add(-time.Hour), "shop.example.com"), 404, api.CodeBeforeTape)
@@ -414,11 +414,11 @@ func TestWhatTheTapeDoesNotHave(t *testing.T) {
 	wantCode(t, "in the future", explain(began.Add(time.Hour), "shop.example.com"), 422, api.CodeBadRequest)
 	wantCode(t, "no such host", explain(began, "other.example.com"), 404, api.CodeNotFound)
 	tape := func(service string, from, to time.Time) error {
-		return r.client.Tape(t.Context(), service, from, to, new(bytes.Buffer))
+		return r.client.Tape(t.Context(), service, api.TapeParams{From: from, To: to}, new(bytes.Buffer))
 	}
 	wantCode(t, "no such service", tape("other", time.Time{}, time.Time{}), 404, api.CodeNotFound)
 	wantCode(t, "an end before the beginning", tape("shop", began, began.Add(-time.Hour)), 422, api.CodeBadRequest)
-	s, err := r.client.Status(t.Context(), "")
+	s, err := r.client.Status(t.Context(), api.StatusParams{})
 	if err != nil || s.Tape == nil || s.Tape.Oldest == nil || s.Tape.Missing != 0 {
 		t.Errorf("status of the tape: %+v, %v", s.Tape, err)
 	}
@@ -436,7 +436,7 @@ func TestWhatTheTapeDoesNotHave(t *testing.T) {
 	r.all()
 	r.down("192.0.2.1", "192.0.2.2")
 	r.awaitAnswer("shop", "default", "192.0.2.2")
-	s, err = r.client.Status(t.Context(), "")
+	s, err = r.client.Status(t.Context(), api.StatusParams{})
 	alarmed := slices.ContainsFunc(s.Alarms, func(a api.Alarm) bool {
 		return a.Code == api.AlarmTape && strings.Contains(a.Message, "start control again")
 	})
@@ -502,6 +502,7 @@ func TestFamiliesOnTape(t *testing.T) {
 		probed(8)
 	}
 	tl, got := replayed(t, r.exported(time.Time{}))
+	r.await("every switch in the log", func() bool { return len(r.switchLog()) >= 4 })
 	if d := cmp.Diff(logged(r.switchLog()), played(tl, got)); d != "" || len(got.Switches) != 4 {
 		t.Errorf("the replay of %d decisions differs from the log:\n%s", len(got.Switches), d)
 	}
@@ -526,7 +527,7 @@ func TestExplainWhileNothingRan(t *testing.T) {
 	when := r.clocks.read().Wall
 	r.clocks.pass(2 * time.Minute)
 	r = start(t, dir, r.clocks)
-	x, err := r.client.Explain(t.Context(), api.ExplainQuery{Host: "shop.example.com", Client: "192.0.2.7", At: when})
+	x, err := r.client.Explain(t.Context(), "shop.example.com", api.ExplainParams{Client: "192.0.2.7", At: when})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ import (
 const maxExport = 64 << 20
 
 type tapeInput struct {
-	Service string `path:"service" maxLength:"63"`
-	From    string `query:"from" maxLength:"50" doc:"RFC 3339 time; default: as far back as the tape goes"`
-	To      string `query:"to" maxLength:"50" doc:"RFC 3339 time; default: now"`
+	Service string `path:"service" maxLength:"63" doc:"name of the service" example:"shop"`
+	From    string `query:"from" maxLength:"50" format:"date-time" doc:"RFC 3339 time; default: as far back as the tape goes"`
+	To      string `query:"to" maxLength:"50" format:"date-time" doc:"RFC 3339 time; default: now"`
 }
 
 // tapeRoute serves the recorded timelines.

@@ -37,7 +37,7 @@ func (s *refusing) CommitDecisions(ctx context.Context, c []store.Commit) (int, 
 
 func (r *rig) alarmed(code string) bool {
 	r.t.Helper()
-	s, err := r.client.Status(r.t.Context(), "")
+	s, err := r.client.Status(r.t.Context(), api.StatusParams{})
 	return err == nil && slices.ContainsFunc(s.Alarms, func(a api.Alarm) bool { return a.Code == code })
 }
 

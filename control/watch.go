@@ -31,7 +31,7 @@ var typeOfProblem = reflect.TypeFor[api.Problem]()
 type watchInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"go on after this event"`
 	Last        string `query:"last" maxLength:"20" doc:"the same, for clients that cannot set headers"`
-	Service     string `query:"service" maxLength:"63"`
+	Service     string `query:"service" maxLength:"63" doc:"only of this service" example:"shop"`
 }
 
 // watchRoute serves the event stream (server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html).

@@ -76,7 +76,7 @@ func (a *app) listAPITokens(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.show(list, func(w io.Writer, p text.Painter) { render.APITokens(w, p, time.Now(), list) })
+	return a.show(list.Tokens, func(w io.Writer, p text.Painter) { render.APITokens(w, p, time.Now(), list.Tokens) })
 }
 
 // revokeAPIToken deletes a token of the API by ID, name, or its whole text.

@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) backupCommand() *cobra.Command {
-	var o api.BackupOptions
+	var o api.BackupParams
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write everything that a new machine needs to go on into one file",
@@ -46,7 +46,7 @@ type backedUp struct {
 	Manifest *backup.Manifest `json:"manifest"`
 }
 
-func (a *app) backup(ctx context.Context, path string, o api.BackupOptions) error {
+func (a *app) backup(ctx context.Context, path string, o api.BackupParams) error {
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func inside(m *backup.Manifest) string {
 }
 
 // takeBackup writes a backup beside its place, reads it back, and puts it there when it is whole.
-func takeBackup(ctx context.Context, c *api.Client, path string, o api.BackupOptions) (m *backup.Manifest, size int64, err error) {
+func takeBackup(ctx context.Context, c *api.Client, path string, o api.BackupParams) (m *backup.Manifest, size int64, err error) {
 	temp := path + ".tmp"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) { // one left behind may have other rights
 		return nil, 0, err

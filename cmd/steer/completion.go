@@ -257,19 +257,19 @@ func edgesOf(rule string) words {
 }
 
 func nodes(ctx context.Context, c *api.Client) []string {
-	return namesOf(c, func() ([]api.NodeView, error) { return c.Nodes(ctx) }, func(n *api.NodeView) string { return n.Name })
+	return namesOf(c, func() ([]api.NodeView, error) { return c.AllNodes(ctx) }, func(n *api.NodeView) string { return n.Name })
 }
 
 func pointNames(ctx context.Context, c *api.Client) []string {
 	points := func() ([]api.PointStatus, error) {
-		s, err := c.Status(ctx, "")
+		s, err := c.Status(ctx, api.StatusParams{})
 		return s.Points, err
 	}
 	return namesOf(c, points, func(p *api.PointStatus) string { return p.Name })
 }
 
 func tokens(ctx context.Context, c *api.Client) []string {
-	return namesOf(c, func() ([]api.TokenView, error) { return c.Tokens(ctx) }, func(t *api.TokenView) string { return t.ID })
+	return namesOf(c, func() ([]api.TokenView, error) { return c.AllTokens(ctx) }, func(t *api.TokenView) string { return t.ID })
 }
 
 // namesOf gives the name of each thing the server lists; nothing without a server, or when it does not say.

@@ -125,7 +125,7 @@ func (a *app) serverChecks(ctx context.Context) []doctor.Result {
 	c, err := a.client()
 	var s api.Status
 	if err == nil {
-		s, err = c.Status(ctx, "")
+		s, err = c.Status(ctx, api.StatusParams{})
 	}
 	if err != nil {
 		level := doctor.Fail

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	var q api.ExplainQuery
+	var q api.ExplainParams
 	var at string
 	c := &cobra.Command{
 		Use:   "explain HOST",
@@ -21,7 +21,6 @@ func (a *app) explainCommand() *cobra.Command {
 			"  steer explain shop.gslb.example.net --client 203.0.113.7 --at 2026-01-02T03:04:05Z",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.Host = args[0]
 			var err error
 			if q.At, err = a.pastTime("--at", at); err != nil {
 				return err
@@ -30,7 +29,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			x, err := c.Explain(cmd.Context(), q)
+			x, err := c.Explain(cmd.Context(), args[0], q)
 			if err != nil {
 				return err
 			}

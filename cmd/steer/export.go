@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/control/api"
 )
 
 // exportOptions are the flags of steer replay --export.
@@ -81,9 +82,11 @@ func (a *app) exportTape(cmd *cobra.Command, x *exportOptions) error {
 		return err
 	}
 	if x.file == "" {
-		return c.Tape(cmd.Context(), x.service, from, to, a.out)
+		return c.Tape(cmd.Context(), x.service, api.TapeParams{From: from, To: to}, a.out)
 	}
-	return writeWhole(x.file, func(w io.Writer) error { return c.Tape(cmd.Context(), x.service, from, to, w) })
+	return writeWhole(x.file, func(w io.Writer) error {
+		return c.Tape(cmd.Context(), x.service, api.TapeParams{From: from, To: to}, w)
+	})
 }
 
 // writeWhole writes a file beside its place and puts it there when it is complete.

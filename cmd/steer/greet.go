@@ -77,7 +77,7 @@ func waitReady(ctx context.Context, c *api.Client) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
 	for {
-		_, err := c.Status(ctx, "")
+		_, err := c.Status(ctx, api.StatusParams{})
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}

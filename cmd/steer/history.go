@@ -40,7 +40,7 @@ func (a *app) historyCommand() *cobra.Command {
 				return err
 			}
 			list, err := collect(limit, func(cursor string, n int) ([]api.Revision, string, error) {
-				page, err := c.History(cmd.Context(), kind, args[1], cursor, n)
+				page, err := c.History(cmd.Context(), kind, args[1], api.HistoryParams{Cursor: cursor, Limit: n})
 				return page.Revisions, page.Next, err
 			})
 			if err != nil {
@@ -151,7 +151,7 @@ func (a *app) rollback(cmd *cobra.Command, req api.RollbackRequest, dry bool) er
 
 func (a *app) auditCommand() *cobra.Command {
 	var since string
-	var q api.AuditQuery
+	var q api.AuditParams
 	var limit int
 	c := &cobra.Command{
 		Use:   "audit",
@@ -160,10 +160,11 @@ func (a *app) auditCommand() *cobra.Command {
 			"  steer audit --kind service --name shop --actor anna --since 720h",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if q.Since, err = text.ParseSince(a.now(), since); err != nil {
+			from, err := text.ParseSince(a.now(), since)
+			if err != nil {
 				return fault.Usage("--since "+err.Error(), "")
 			}
+			q.Since = api.TimeParam(from)
 			if limit < 1 {
 				return fault.Usage("--limit must be at least 1", "")
 			}
@@ -189,6 +190,7 @@ func (a *app) auditCommand() *cobra.Command {
 	c.Flags().StringVar(&q.Kind, "kind", "", "only this kind: service, zone, override, node, token")
 	c.Flags().StringVar(&q.Name, "name", "", "only what has this name")
 	c.Flags().StringVar(&q.Actor, "actor", "", "only what this one wrote")
+	c.Flags().StringVar(&q.Filter, "filter", "", "only lines that fit, such as 'action=delete actor!=ci'")
 	c.Flags().IntVar(&limit, "limit", 1000, "at most so many lines")
 	return c
 }

@@ -28,7 +28,7 @@ func (a *app) nodeListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := c.Status(cmd.Context(), "")
+			s, err := c.Status(cmd.Context(), api.StatusParams{})
 			if err != nil {
 				return err
 			}

@@ -159,7 +159,7 @@ func drained(ctx context.Context, c *api.Client, target string) (drainTarget, er
 	if strings.Contains(target, "/") {
 		return drainTarget{edge: target}, nil
 	}
-	nodes, err := c.Nodes(ctx)
+	nodes, err := c.AllNodes(ctx)
 	if err != nil {
 		return drainTarget{}, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/cmd/steer/internal/render"
 	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
 	"steerpoint/spec"
 )
 
@@ -23,10 +25,12 @@ func kindOf(s string) (string, error) {
 }
 
 func (a *app) getCommand() *cobra.Command {
-	return &cobra.Command{
+	var filter string
+	c := &cobra.Command{
 		Use:   "get KIND [NAME]",
 		Short: "Show resources, or one as it was written",
 		Example: "  steer get services\n" +
+			"  steer get services --filter 'name=web-* label.team=edge'\n" +
 			"  steer get service shop > shop.yaml",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,11 +43,17 @@ func (a *app) getCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				rs, err := c.List(cmd.Context(), kind)
+				rs, err := collect(math.MaxInt, func(cursor string, n int) ([]api.Resource, string, error) {
+					page, _, err := c.ListResources(cmd.Context(), kind, api.ListResourcesParams{Cursor: cursor, Limit: n, Filter: filter})
+					return page.Resources, page.Next, err
+				})
 				if err != nil {
 					return err
 				}
 				return a.show(rs, func(w io.Writer, p text.Painter) { render.Resources(w, p, a.now(), rs) })
+			}
+			if filter != "" {
+				return fault.Usage("--filter chooses from a list, and "+args[1]+" is one resource", "leave one of them out")
 			}
 			r, err := c.Get(cmd.Context(), kind, args[1])
 			if err != nil {
@@ -60,6 +70,8 @@ func (a *app) getCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&filter, "filter", "", "only resources that fit, such as 'name=web-* label.team=edge'")
+	return c
 }
 
 func (a *app) deleteCommand() *cobra.Command {

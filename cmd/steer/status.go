@@ -7,6 +7,7 @@ import (
 
 	"steerpoint/cmd/steer/internal/render"
 	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control/api"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -23,7 +24,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if len(args) == 1 {
 				service = args[0]
 			}
-			s, err := c.Status(cmd.Context(), service)
+			s, err := c.Status(cmd.Context(), api.StatusParams{Service: service})
 			if err != nil {
 				return err
 			}

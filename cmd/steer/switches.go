@@ -14,17 +14,18 @@ import (
 
 func (a *app) switchesCommand() *cobra.Command {
 	var since string
-	var q api.SwitchQuery
+	var q api.SwitchesParams
 	var limit int
 	c := &cobra.Command{
 		Use:   "switches",
 		Short: "Show the switch log, newest first: when, from, to, cause, detection and publication time",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if q.Since, err = text.ParseSince(a.now(), since); err != nil {
+			from, err := text.ParseSince(a.now(), since)
+			if err != nil {
 				return fault.Usage("--since "+err.Error(), "")
 			}
+			q.Since = api.TimeParam(from)
 			if limit < 1 {
 				return fault.Usage("--limit must be at least 1", "")
 			}
@@ -45,6 +46,7 @@ func (a *app) switchesCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&since, "since", "24h", "how far back: a duration, or a time")
 	c.Flags().StringVar(&q.Service, "service", "", "only this service")
+	c.Flags().StringVar(&q.Filter, "filter", "", "only entries that fit, such as 'cause=down from!=east'")
 	c.Flags().IntVar(&limit, "limit", 1000, "at most so many entries")
 	return c
 }

@@ -86,7 +86,7 @@ func (a *app) tokenHint(ctx context.Context, c *api.Client, v api.TokenView) {
 	a.progress("join token %s for one node with %s; it can be used once, until %s (%s)", v.ID, rolesText(v.Roles),
 		v.Expires.Local().Format("2006-01-02 15:04:05"), text.Ago(a.now(), v.Expires))
 	where := "HOST:7072"
-	switch s, err := c.Status(ctx, ""); {
+	switch s, err := c.Status(ctx, api.StatusParams{}); {
 	case err != nil: // only a hint: the token is made either way
 	case s.Listeners[settings.RoleNodes] == "":
 		a.progress("this control takes no nodes yet: start it with --listen nodes=ADDR:7072")
@@ -133,7 +133,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.Tokens(cmd.Context())
+			list, err := c.AllTokens(cmd.Context())
 			if err != nil {
 				return err
 			}

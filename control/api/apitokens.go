@@ -1,11 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-	"time"
-)
+import "time"
 
 // Roles of those who call the API. Each may do what the one before it may.
 const (
@@ -46,23 +41,4 @@ type APITokenCreated struct {
 // APITokenList is every token of the API, by name.
 type APITokenList struct {
 	Tokens []APITokenView `json:"tokens"`
-}
-
-// APITokens lists the tokens of the API.
-func (c *Client) APITokens(ctx context.Context) ([]APITokenView, error) {
-	var l APITokenList
-	err := c.do(ctx, http.MethodGet, "/api-tokens", nil, nil, &l)
-	return l.Tokens, err
-}
-
-// CreateAPIToken makes a token of the API.
-func (c *Client) CreateAPIToken(ctx context.Context, r APITokenRequest) (APITokenCreated, error) {
-	var t APITokenCreated
-	err := c.do(ctx, http.MethodPost, "/api-tokens", nil, r, &t)
-	return t, err
-}
-
-// RevokeAPIToken deletes a token of the API by its ID or its name. What it was doing ends at once.
-func (c *Client) RevokeAPIToken(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/api-tokens/"+url.PathEscape(id), nil, nil, nil)
 }

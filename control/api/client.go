@@ -19,7 +19,10 @@ const maxAnswer = 256 << 20
 
 // Client calls the API. The zero value is unusable; NewClient makes one. Methods may run at the same time.
 //
-// Errors of the server are *Problem; no server at all wraps ErrUnreachable.
+// Its methods are made from the API's own description, openapi.json, by make api; what is written by hand here joins them.
+// Errors of the server are *Problem, with a code; what did not change since the ETag in IfNoneMatch is ErrNotModified; no
+// server at all wraps ErrUnreachable. Codes that every call can meet: BAD_REQUEST, FORBIDDEN_HOST, INTERNAL, NOT_READY,
+// STORE_UNAVAILABLE, TOO_MANY_REQUESTS and UNAUTHORIZED.
 type Client struct {
 	base, token, actor string
 	http               *http.Client
@@ -48,275 +51,206 @@ func (c *Client) WithHTTP(h *http.Client) *Client {
 	return &d
 }
 
-// List gives every resource of a kind, by name.
-func (c *Client) List(ctx context.Context, kind string) ([]Resource, error) {
-	var all []Resource
-	q := url.Values{}
-	for {
-		var page ResourceList
-		if err := c.do(ctx, http.MethodGet, "/resources/"+url.PathEscape(kind), q, nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Resources...)
-		if page.Next == "" {
-			return all, nil
-		}
-		q.Set("cursor", page.Next)
-	}
+// call is one request as the generated methods put it together.
+type call struct {
+	method, path string
+	params       url.Values
+	header       http.Header
+	body         io.Reader
+	err          error // of the body
 }
 
-// Get gives one resource.
-func (c *Client) Get(ctx context.Context, kind, name string) (Resource, error) {
-	var r Resource
-	err := c.do(ctx, http.MethodGet, resourcePath(kind, name), nil, nil, &r)
-	return r, err
+func newCall(method, path string) *call {
+	return &call{method: method, path: path, params: url.Values{}, header: http.Header{}}
 }
 
-// Put writes one resource. Revision is the one that was read, 0 for a new resource.
-func (c *Client) Put(ctx context.Context, kind, name string, revision int64, document json.RawMessage) (Resource, error) {
-	var r Resource
-	err := c.do(ctx, http.MethodPut, resourcePath(kind, name), nil, request{body: document, revision: &revision}, &r)
-	return r, err
-}
-
-// Delete removes one resource if its revision is the given one; 0: whatever it is.
-func (c *Client) Delete(ctx context.Context, kind, name string, revision int64) error {
-	req := request{}
-	if revision != 0 {
-		req.revision = &revision
-	}
-	return c.do(ctx, http.MethodDelete, resourcePath(kind, name), nil, req, nil)
-}
-
-// Plan says what Apply would do.
-func (c *Client) Plan(ctx context.Context, r ApplyRequest) (Plan, error) {
-	var p Plan
-	err := c.do(ctx, http.MethodPost, "/plan", nil, r, &p)
-	return p, err
-}
-
-// Apply does all of r, or nothing.
-func (c *Client) Apply(ctx context.Context, r ApplyRequest) (Plan, error) {
-	var p Plan
-	err := c.do(ctx, http.MethodPost, "/apply", nil, r, &p)
-	return p, err
-}
-
-// Status gives the state of one service, or of all when service is "".
-func (c *Client) Status(ctx context.Context, service string) (Status, error) {
-	var s Status
-	q := url.Values{}
-	if service != "" {
-		q.Set("service", service)
-	}
-	err := c.do(ctx, http.MethodGet, "/status", q, nil, &s)
-	return s, err
-}
-
-// ExplainQuery asks why Host is answered as it is. Client, Resolver and Type may be empty.
-// At is a time in the past, of which the tape tells; zero: now.
-type ExplainQuery struct {
-	Host, Client, Resolver, Type string
-	At                           time.Time
-}
-
-// Explain says why.
-func (c *Client) Explain(ctx context.Context, e ExplainQuery) (Explanation, error) {
-	q := url.Values{"host": {e.Host}}
-	for k, v := range map[string]string{"client": e.Client, "resolver": e.Resolver, "type": e.Type} {
+// setQuery sets a parameter; a zero value is left out.
+func (r *call) setQuery(name string, value any) {
+	switch v := value.(type) {
+	case string:
 		if v != "" {
-			q.Set(k, v)
+			r.params.Set(name, v)
+		}
+	case int:
+		if v != 0 {
+			r.params.Set(name, strconv.Itoa(v))
+		}
+	case bool:
+		if v {
+			r.params.Set(name, "true")
+		}
+	case time.Time:
+		if !v.IsZero() {
+			r.params.Set(name, TimeParam(v))
 		}
 	}
-	if !e.At.IsZero() {
-		q.Set("at", e.At.UTC().Format(time.RFC3339Nano))
-	}
-	var x Explanation
-	err := c.do(ctx, http.MethodGet, "/explain", q, nil, &x)
-	return x, err
 }
 
-// SwitchQuery selects part of the switch log; zero fields do not narrow it. Limit 0: the server's default, 100.
-type SwitchQuery struct {
-	Since   time.Time
-	Service string
-	Limit   int
-	Cursor  string
+// setHeader sets a header; an empty value is left out.
+func (r *call) setHeader(name, value string) {
+	if value != "" {
+		r.header.Set(name, value)
+	}
 }
 
-// Switches reads one page of the switch log, newest first.
-func (c *Client) Switches(ctx context.Context, s SwitchQuery) (SwitchPage, error) {
-	q := url.Values{}
-	if !s.Since.IsZero() {
-		q.Set("since", s.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if s.Service != "" {
-		q.Set("service", s.Service)
-	}
-	if s.Limit > 0 {
-		q.Set("limit", strconv.Itoa(s.Limit))
-	}
-	if s.Cursor != "" {
-		q.Set("cursor", s.Cursor)
-	}
-	var p SwitchPage
-	err := c.do(ctx, http.MethodGet, "/switches", q, nil, &p)
-	return p, err
-}
-
-// Force makes a rule answer with one edge.
-func (c *Client) Force(ctx context.Context, r ForceRequest) (OverrideResult, error) {
-	return c.override(ctx, "/force", r)
-}
-
-// Unforce ends a force; Target is service/rule.
-func (c *Client) Unforce(ctx context.Context, r UndoRequest) (OverrideResult, error) {
-	return c.override(ctx, "/unforce", r)
-}
-
-// Freeze stops automatic moves of a service or rule.
-func (c *Client) Freeze(ctx context.Context, r FreezeRequest) (OverrideResult, error) {
-	return c.override(ctx, "/freeze", r)
-}
-
-// Unfreeze ends a freeze; Target is as it was given to Freeze.
-func (c *Client) Unfreeze(ctx context.Context, r UndoRequest) (OverrideResult, error) {
-	return c.override(ctx, "/unfreeze", r)
-}
-
-// Drain takes an edge or a point out.
-func (c *Client) Drain(ctx context.Context, r DrainRequest) (OverrideResult, error) {
-	return c.override(ctx, "/drain", r)
-}
-
-// Undrain ends a drain.
-func (c *Client) Undrain(ctx context.Context, r UndoRequest) (OverrideResult, error) {
-	return c.override(ctx, "/undrain", r)
-}
-
-func (c *Client) override(ctx context.Context, path string, body any) (OverrideResult, error) {
-	var r OverrideResult
-	err := c.do(ctx, http.MethodPost, path, nil, body, &r)
-	return r, err
-}
-
-// Probe probes now.
-func (c *Client) Probe(ctx context.Context, r ProbeRequest) (ProbeResults, error) {
-	var p ProbeResults
-	err := c.do(ctx, http.MethodPost, "/probe", nil, r, &p)
-	return p, err
-}
-
-// Version names the server, and proves that it takes the token.
-func (c *Client) Version(ctx context.Context) (Version, error) {
-	var v Version
-	err := c.do(ctx, http.MethodGet, "/version", nil, nil, &v)
-	return v, err
-}
-
-// Tape writes the timeline of a service between two times, as it was recorded, to w. A zero from means since the tape
-// begins, a zero to means now.
-func (c *Client) Tape(ctx context.Context, service string, from, to time.Time, w io.Writer) error {
-	q := url.Values{}
-	for k, t := range map[string]time.Time{"from": from, "to": to} {
-		if !t.IsZero() {
-			q.Set(k, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	req, err := c.newRequest(ctx, http.MethodGet, "/tape/"+url.PathEscape(service), q, nil)
-	if err != nil {
-		return err
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return unreachable(c.base, err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return problemOf(res, res.Body)
-	}
-	if _, err := io.Copy(w, res.Body); err != nil {
-		return fmt.Errorf("tape of %s: it was cut off: %w", service, err)
-	}
-	return nil
-}
-
-// request is a body with a revision for If-Match: 0 becomes If-None-Match: * (must not exist).
-type request struct {
-	body     json.RawMessage
-	revision *int64
-}
-
-func resourcePath(kind, name string) string {
-	return "/resources/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
-}
-
-func (c *Client) do(ctx context.Context, method, path string, q url.Values, in, out any) error {
-	req, err := c.newRequest(ctx, method, path, q, in)
-	if err != nil {
-		return err
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("%s %s: %w", method, path, err)
-		}
-		return unreachable(c.base, err)
-	}
-	defer res.Body.Close()
-	body := io.LimitReader(res.Body, maxAnswer)
-	if res.StatusCode >= 300 {
-		return problemOf(res, body)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(body).Decode(out); err != nil {
-		return fmt.Errorf("answer of %s %s: %w", method, path, err)
-	}
-	return nil
-}
-
-func (c *Client) newRequest(ctx context.Context, method, path string, q url.Values, in any) (*http.Request, error) {
-	u := c.base + Prefix + path
-	if len(q) > 0 {
-		u += "?" + q.Encode()
-	}
-	var body io.Reader
-	var revision *int64
-	switch v := in.(type) {
-	case nil:
-	case request:
-		revision = v.revision
-		if v.body != nil {
-			body = bytes.NewReader(v.body)
-		}
+// setBody sets the body: what is to be read, JSON as it stands, or a value that becomes JSON.
+func (r *call) setBody(mediaType string, value any) {
+	r.header.Set("Content-Type", mediaType)
+	switch v := value.(type) {
+	case io.Reader:
+		r.body = v
+	case json.RawMessage:
+		r.body = bytes.NewReader(v)
 	default:
 		b, err := json.Marshal(v)
 		if err != nil {
-			return nil, fmt.Errorf("request %s: %w", path, err)
+			r.err = fmt.Errorf("request %s: %w", r.path, err)
 		}
-		body = bytes.NewReader(b)
+		r.body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, u, body)
+}
+
+// TimeParam writes a time as parameters take it; "" for the zero time, which is left out.
+func TimeParam(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// call sends a request and decodes the answer into out, unless that is nil. It gives the answer's ETag.
+func (c *Client) call(ctx context.Context, r *call, out any) (etag string, err error) {
+	res, err := c.send(ctx, r, "application/json")
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	if out == nil {
+		return res.Header.Get("ETag"), nil
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(out); err != nil {
+		return "", fmt.Errorf("answer of %s %s: %w", r.method, r.path, err)
+	}
+	return res.Header.Get("ETag"), nil
+}
+
+// copy sends a request and writes the answer to w as it comes.
+func (c *Client) copy(ctx context.Context, r *call, mediaType string, w io.Writer) error {
+	res, err := c.send(ctx, r, mediaType)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return fmt.Errorf("%s %s: the answer was cut off: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// send sends a request and gives an answer of success, whose body the caller closes.
+func (c *Client) send(ctx context.Context, r *call, accept string) (*http.Response, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	u := c.base + Prefix + r.path
+	if len(r.params) > 0 {
+		u += "?" + r.params.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, u, r.body)
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", c.base, err)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if revision != nil && *revision == 0 {
-		req.Header.Set("If-None-Match", "*")
-	} else if revision != nil {
-		req.Header.Set("If-Match", ETag(*revision))
-	}
+	req.Header = r.header
+	req.Header.Set("Accept", accept)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if c.actor != "" {
 		req.Header.Set(ActorHeader, c.actor)
 	}
-	return req, nil
+	res, err := c.http.Do(req)
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	case err != nil:
+		return nil, unreachable(c.base, err)
+	case res.StatusCode == http.StatusNotModified:
+		err = ErrNotModified
+	case res.StatusCode >= 300:
+		err = problemOf(res, io.LimitReader(res.Body, maxAnswer))
+	}
+	if err != nil {
+		res.Body.Close()
+		return nil, err
+	}
+	return res, nil
+}
+
+// every reads all pages of a list; page gives one and the cursor of the next.
+func every[T any](page func(cursor string) ([]T, string, error)) ([]T, error) {
+	var all []T
+	for cursor := ""; ; {
+		part, next, err := page(cursor)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+		if cursor = next; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// pageLimit is how much is asked for at a time where everything is wanted: the most that there is.
+const pageLimit = 1000
+
+// List gives every resource of a kind, by name.
+func (c *Client) List(ctx context.Context, kind string) ([]Resource, error) {
+	return every(func(cursor string) ([]Resource, string, error) {
+		page, _, err := c.ListResources(ctx, kind, ListResourcesParams{Cursor: cursor, Limit: pageLimit})
+		return page.Resources, page.Next, err
+	})
+}
+
+// AllNodes gives every node, by name.
+func (c *Client) AllNodes(ctx context.Context) ([]NodeView, error) {
+	return every(func(cursor string) ([]NodeView, string, error) {
+		page, err := c.Nodes(ctx, NodesParams{Cursor: cursor, Limit: pageLimit})
+		return page.Nodes, page.Next, err
+	})
+}
+
+// AllTokens gives every join token, the newest first.
+func (c *Client) AllTokens(ctx context.Context) ([]TokenView, error) {
+	return every(func(cursor string) ([]TokenView, string, error) {
+		page, err := c.Tokens(ctx, TokensParams{Cursor: cursor, Limit: pageLimit})
+		return page.Tokens, page.Next, err
+	})
+}
+
+// Get gives one resource, whose revision is its ETag.
+func (c *Client) Get(ctx context.Context, kind, name string) (Resource, error) {
+	r, _, err := c.GetResource(ctx, kind, name, GetResourceParams{})
+	return r, err
+}
+
+// Put writes one resource. Revision is the one that was read, 0 for a resource that must not exist yet.
+func (c *Client) Put(ctx context.Context, kind, name string, revision int64, document json.RawMessage) (Resource, error) {
+	p := PutResourceParams{IfMatch: ETag(revision)}
+	if revision == 0 {
+		p = PutResourceParams{IfNoneMatch: "*"}
+	}
+	r, _, err := c.PutResource(ctx, kind, name, p, document)
+	return r, err
+}
+
+// Delete removes one resource if its revision is the given one; 0: whatever it is.
+func (c *Client) Delete(ctx context.Context, kind, name string, revision int64) error {
+	p := DeleteResourceParams{}
+	if revision != 0 {
+		p.IfMatch = ETag(revision)
+	}
+	return c.DeleteResource(ctx, kind, name, p)
 }
 
 // ETag gives the entity tag of a revision.

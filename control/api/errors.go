@@ -17,10 +17,12 @@ const (
 	CodeTokenExpired       = "API_TOKEN_EXPIRED"   // 401: the token's time is over
 	CodeNotFound           = "NOT_FOUND"           // 404: no such resource, service, rule, edge or endpoint
 	CodeMethodNotAllowed   = "METHOD_NOT_ALLOWED"  // 405
+	CodeNotAcceptable      = "NOT_ACCEPTABLE"      // 406: Accept allows no type the answer has
 	CodeConflict           = "CONFLICT"            // 409: somebody wrote in between
 	CodePreconditionFailed = "PRECONDITION_FAILED" // 412: If-Match names an old revision
 	CodePreconditionNeeded = "PRECONDITION_NEEDED" // 428: a write of an existing resource needs If-Match
 	CodeTooLarge           = "TOO_LARGE"           // 413: body above the limit
+	CodeMediaType          = "MEDIA_TYPE"          // 415: the body is of a type the operation does not read
 	CodeInvalid            = "INVALID"             // 422: resources that do not pass validation; errors lists every mistake
 	CodeNotSupported       = "NOT_SUPPORTED"       // 422: well formed, but this version cannot do it
 	CodeTooMany            = "TOO_MANY_REQUESTS"   // 429: over the rate limit; Retry-After says when
@@ -77,6 +79,9 @@ func (p *Problem) Error() string {
 
 // ErrUnreachable is wrapped by client errors when no server answered (refused, timeout, no such host).
 var ErrUnreachable = errors.New("no server reached")
+
+// ErrNotModified says that a resource is still what the caller has, by the ETag that was sent.
+var ErrNotModified = errors.New("not modified")
 
 // CodeOf gives the code of an error of the client, or "" if it is none of the API's.
 func CodeOf(err error) string {

@@ -12,7 +12,7 @@ type Switch struct {
 	Scope    string    `json:"scope"`
 	From     string    `json:"from"` // "": the initial decision, which is no switch
 	To       string    `json:"to"`
-	Cause    string    `json:"cause"`
+	Cause    string    `json:"cause" enum:"initial,down,slow,recovered,faster,availability,config,forced,schedule,fallback"`
 	Reason   string    `json:"reason"`
 	Sequence uint64    `json:"sequence"`
 	// DetectionSeconds is decision time minus the first failing observation; 0: no failure was the cause.
@@ -80,7 +80,7 @@ const (
 type Event struct {
 	ID      uint64    `json:"id"` // grows by one; starts anew with the process
 	Time    time.Time `json:"time"`
-	Kind    string    `json:"kind"`
+	Kind    string    `json:"kind" enum:"switch,initial,verdict,degraded,all-down,suspended,restored,damped,ack,config,override,alarm,node,point,gap"`
 	Service string    `json:"service,omitempty"`
 	Rule    string    `json:"rule,omitempty"`
 	Scope   string    `json:"scope,omitempty"`

@@ -1,11 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-	"time"
-)
+import "time"
 
 // States of a node, the strongest first: a revoked node is nothing else, a drained one may be away as well (Connected
 // tells).
@@ -71,9 +66,10 @@ type NodeTasks struct {
 	Silent bool `json:"silent,omitempty"`
 }
 
-// NodeList is every node, by name.
+// NodeList is a part of the nodes, by name.
 type NodeList struct {
 	Nodes []NodeView `json:"nodes"`
+	Next  string     `json:"next,omitempty"` // cursor; absent: this was the last page
 }
 
 // RevokeRequest makes a node's certificates worthless at once and for good.
@@ -120,54 +116,8 @@ type TokenCreated struct {
 	View  TokenView `json:"view"`
 }
 
-// TokenList is every token that is kept, the newest first: those that are over stay for a week.
+// TokenList is a part of the tokens that are kept, the newest first: those that are over stay for a week.
 type TokenList struct {
 	Tokens []TokenView `json:"tokens"`
+	Next   string      `json:"next,omitempty"` // cursor; absent: this was the last page
 }
-
-// Nodes lists every node.
-func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
-	var l NodeList
-	err := c.do(ctx, http.MethodGet, "/nodes", nil, nil, &l)
-	return l.Nodes, err
-}
-
-// RevokeNode makes a node's certificates worthless.
-func (c *Client) RevokeNode(ctx context.Context, name string, r RevokeRequest) (NodeView, error) {
-	var n NodeView
-	err := c.do(ctx, http.MethodPost, nodePath(name)+"/revoke", nil, r, &n)
-	return n, err
-}
-
-// RemoveNode forgets a node: its certificates are refused, and its name is free.
-func (c *Client) RemoveNode(ctx context.Context, name string) error {
-	return c.do(ctx, http.MethodDelete, nodePath(name), nil, nil, nil)
-}
-
-// LabelNode changes the labels of a node.
-func (c *Client) LabelNode(ctx context.Context, name string, r LabelsRequest) (NodeView, error) {
-	var n NodeView
-	err := c.do(ctx, http.MethodPost, nodePath(name)+"/labels", nil, r, &n)
-	return n, err
-}
-
-// Tokens lists the join tokens.
-func (c *Client) Tokens(ctx context.Context) ([]TokenView, error) {
-	var l TokenList
-	err := c.do(ctx, http.MethodGet, "/tokens", nil, nil, &l)
-	return l.Tokens, err
-}
-
-// CreateToken makes a join token.
-func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (TokenCreated, error) {
-	var t TokenCreated
-	err := c.do(ctx, http.MethodPost, "/tokens", nil, r, &t)
-	return t, err
-}
-
-// RevokeToken deletes a token; nodes that joined with it stay.
-func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/tokens/"+url.PathEscape(id), nil, nil, nil)
-}
-
-func nodePath(name string) string { return "/nodes/" + url.PathEscape(name) }

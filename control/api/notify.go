@@ -1,11 +1,6 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-	"time"
-)
+import "time"
 
 // NotifierStatus is the state of one notifier. Counts are since the start of this process.
 type NotifierStatus struct {
@@ -31,11 +26,4 @@ type NotifyTest struct {
 	Answer  string  `json:"answer,omitempty"` // its first part, without keys
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds"`
-}
-
-// TestNotifier sends a test message by a notifier and waits for the answer.
-func (c *Client) TestNotifier(ctx context.Context, name string) (NotifyTest, error) {
-	var t NotifyTest
-	err := c.do(ctx, http.MethodPost, "/notifiers/"+url.PathEscape(name)+"/test", nil, nil, &t)
-	return t, err
 }

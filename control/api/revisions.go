@@ -1,11 +1,7 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -17,7 +13,7 @@ type Revision struct {
 	Time     time.Time `json:"time"`
 	Actor    string    `json:"actor,omitempty"`
 	// Action is create, update or delete; absent: the revision was in force when history began.
-	Action string `json:"action,omitempty"`
+	Action string `json:"action,omitempty" enum:"create,update,delete"`
 	Reason string `json:"reason,omitempty"`
 	// Current: the resource is stored as this revision says.
 	Current bool     `json:"current"`
@@ -60,66 +56,4 @@ type AuditLine struct {
 type AuditPage struct {
 	Lines []AuditLine `json:"lines"`
 	Next  string      `json:"next,omitempty"` // cursor; absent: this was the last page
-}
-
-// History reads one page of a resource's history, newest first. Cursor "" is the first page, limit 0 the server's default,
-// 100.
-func (c *Client) History(ctx context.Context, kind, name, cursor string, limit int) (RevisionPage, error) {
-	q := url.Values{}
-	setPage(q, cursor, limit)
-	var p RevisionPage
-	err := c.do(ctx, http.MethodGet, historyPath(kind, name), q, nil, &p)
-	return p, err
-}
-
-// HistoryRevision reads one revision of a resource, with its document.
-func (c *Client) HistoryRevision(ctx context.Context, kind, name string, revision int64) (Revision, error) {
-	var r Revision
-	err := c.do(ctx, http.MethodGet, historyPath(kind, name)+"/"+strconv.FormatInt(revision, 10), nil, nil, &r)
-	return r, err
-}
-
-// Rollback writes an earlier revision again, or says what that would change.
-func (c *Client) Rollback(ctx context.Context, r RollbackRequest) (Plan, error) {
-	var p Plan
-	err := c.do(ctx, http.MethodPost, "/rollback", nil, r, &p)
-	return p, err
-}
-
-// AuditQuery selects part of the audit trail; zero fields do not narrow it. Limit 0: the server's default, 100.
-type AuditQuery struct {
-	Since             time.Time
-	Kind, Name, Actor string
-	Limit             int
-	Cursor            string
-}
-
-// Audit reads one page of the audit trail, newest first.
-func (c *Client) Audit(ctx context.Context, a AuditQuery) (AuditPage, error) {
-	q := url.Values{}
-	if !a.Since.IsZero() {
-		q.Set("since", a.Since.UTC().Format(time.RFC3339Nano))
-	}
-	for k, v := range map[string]string{"kind": a.Kind, "name": a.Name, "actor": a.Actor} {
-		if v != "" {
-			q.Set(k, v)
-		}
-	}
-	setPage(q, a.Cursor, a.Limit)
-	var p AuditPage
-	err := c.do(ctx, http.MethodGet, "/audit", q, nil, &p)
-	return p, err
-}
-
-func setPage(q url.Values, cursor string, limit int) {
-	if cursor != "" {
-		q.Set("cursor", cursor)
-	}
-	if limit > 0 {
-		q.Set("limit", strconv.Itoa(limit))
-	}
-}
-
-func historyPath(kind, name string) string {
-	return "/history/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
 }

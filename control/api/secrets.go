@@ -1,10 +1,5 @@
 package api
 
-import (
-	"context"
-	"net/http"
-)
-
 // RotateRequest seals every Secret anew.
 type RotateRequest struct {
 	// NewKey also makes a new sealing key. The file keeps the older ones, which open earlier revisions.
@@ -18,11 +13,4 @@ type Rotation struct {
 	Revision int64  `json:"revision,omitempty"` // of the store; absent: there was nothing to write
 	Key      string `json:"key"`                // name of the sealing key: 16 hexadecimal digits, made of it
 	NewKey   bool   `json:"newKey"`
-}
-
-// RotateSecrets seals every Secret anew: all, or none.
-func (c *Client) RotateSecrets(ctx context.Context, r RotateRequest) (Rotation, error) {
-	var out Rotation
-	err := c.do(ctx, http.MethodPost, "/secrets/rotate", nil, r, &out)
-	return out, err
 }

@@ -131,7 +131,7 @@ type RuleStatus struct {
 	Degraded bool      `json:"degraded"`
 	AllDown  bool      `json:"allDown"`
 	// WhenAllDown is the rule's whenAllDown while it replaces the answer by edge: empty, all or first; otherwise absent.
-	WhenAllDown string `json:"whenAllDown,omitempty"`
+	WhenAllDown string `json:"whenAllDown,omitempty" enum:"empty,all,first"`
 	Probed      bool   `json:"probed"` // false: the rule probes nothing, so its verdicts stay unknown
 	Locked      bool   `json:"locked"`
 	// LockedUntil, Next: absent when nothing is open.
@@ -177,7 +177,7 @@ type EdgeView struct {
 // AddressView is one address of an edge.
 type AddressView struct {
 	Address string     `json:"address"`
-	Verdict string     `json:"verdict"`
+	Verdict string     `json:"verdict" enum:"up,down,unknown"`
 	Held    bool       `json:"held"`
 	Points  []VoteView `json:"points"`
 	// CertificateExpires is the earliest end of its certificates that a point saw.

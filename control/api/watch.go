@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -18,29 +17,19 @@ const maxEventLine = 1 << 20
 // server goes away. Service narrows it; "" is everything. It returns the ID to go on from: call again with it to
 // resume. An Event of kind gap says that some are lost.
 func (c *Client) Watch(ctx context.Context, service string, last uint64, f func(Event) error) (uint64, error) {
-	q := url.Values{}
-	if service != "" {
-		q.Set("service", service)
-	}
-	req, err := c.newRequest(ctx, http.MethodGet, "/watch", q, nil)
-	if err != nil {
-		return last, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
+	r := newCall(http.MethodGet, "/watch")
+	r.setQuery("service", service)
 	if last > 0 {
-		req.Header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
+		r.setHeader("Last-Event-ID", strconv.FormatUint(last, 10))
 	}
-	res, err := c.http.Do(req)
+	res, err := c.send(ctx, r, "text/event-stream")
 	if err != nil {
 		if ctx.Err() != nil {
 			return last, ctx.Err()
 		}
-		return last, unreachable(c.base, err)
+		return last, err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return last, problemOf(res, res.Body)
-	}
 	sc := bufio.NewScanner(res.Body)
 	sc.Buffer(nil, maxEventLine)
 	for sc.Scan() {

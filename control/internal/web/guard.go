@@ -189,6 +189,9 @@ func Methods(mux *http.ServeMux, r *http.Request) []string {
 		other.Method = m
 		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
 			out = append(out, m)
+			if m == http.MethodGet {
+				out = append(out, http.MethodHead) // every GET answers HEAD
+			}
 		}
 	}
 	return out
