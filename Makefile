@@ -15,9 +15,9 @@ unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_JOIN_TOKEN STEER_CA STEER_BIN
 
 TOOL    := go tool -modfile=tools/go.mod
 TESTSUM := bin/testsum
-# Packages whose tests link the embedded store take minutes to build under the race detector; make test runs them
-# without it, make test-long with it.
-STORE   := go.etcd.io/etcd/server
+# Packages whose tests link the embedded store, or that of series, take minutes to build under the race detector; make
+# test runs them without it, make test-long with it.
+STORE   := go.etcd.io/etcd/server,github.com/prometheus/prometheus
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
 FUZZ_SHORT := 4s

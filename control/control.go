@@ -121,6 +121,9 @@ type Deps struct {
 	NoNameServer bool
 	// GeoFiles names the geo data files in use, for backups; nil: none.
 	GeoFiles func() []string
+	// Record keeps what is measured and answered as series, Series gives it; nil: none are kept.
+	Record SeriesRecorder
+	Series SeriesReader
 	// Listeners tells the bound addresses of other roles, for status; nil: none.
 	Listeners func() map[string]string
 
@@ -160,6 +163,7 @@ type Control struct {
 	exports   gate // one export of the tape at a time
 	backups   gate // one backup at a time
 	apiTokens apiTokens
+	reading   gate // so many queries of series at a time
 
 	feed     *feed.Feed
 	alarms   alarms
@@ -277,6 +281,7 @@ func (c *Control) open(ctx context.Context) error {
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
+	c.reading = make(gate, seriesReaders)
 	c.waits, c.certificate = c.queue.waits, c.certificates.of
 	c.secrets.path, c.secrets.log = c.cfg.SealKey, c.log
 	if err := c.openNews(); err != nil {

@@ -74,6 +74,7 @@ func (c *Control) observe(o *report.Observation) {
 	c.metrics.observed(o)
 	c.noteLocal(o)
 	c.certificates.note(at, o)
+	c.measured(at, o)
 	c.tape.observation(c.engine, now.At, at, o)
 	if out := c.engine.Observe(at, o); out != nil {
 		c.take(now, out)
@@ -109,6 +110,7 @@ func (c *Control) take(now moment.Moment, out []engineOutcome) {
 	for i := range out {
 		o := &out[i]
 		c.metrics.events(o)
+		c.answered(now, o)
 		switch {
 		case o.Ended:
 			delete(c.flagged, o.Rule)

@@ -46,6 +46,7 @@ var meanings = map[string]string{
 	api.CodeTokenExpired:       "the token's time is over",
 	api.CodeForbiddenRole:      "the token's role does not allow it; detail says which does",
 	api.CodeForbiddenService:   "the token is for other services",
+	api.CodeNoSeries:           "series cannot be read now",
 	api.CodeSealKey:            "values of Secrets cannot be sealed or opened: the sealing key is missing",
 	api.CodeForbiddenHost:      "the Host header is not a name of this server",
 	api.CodeNotFound:           "no such resource, service, rule, edge, point or path",
@@ -82,6 +83,7 @@ var ownFailures = map[string][]failure{
 	"apply":           {{503, api.CodeSealKey}, {422, api.CodeInvalid}},
 	"rollback":        {{503, api.CodeSealKey}, {404, api.CodeNotFound}, {422, api.CodeInvalid}, {422, api.CodeNotSupported}, {503, api.CodeNoHistory}},
 	"rotateSecrets":   {{503, api.CodeSealKey}},
+	"series":          {{503, api.CodeNoSeries}, {404, api.CodeNotFound}},
 	"createAPIToken":  {{422, api.CodeInvalid}},
 	"backup":          {{503, api.CodeNoHistory}},
 	"history":         {{503, api.CodeNoHistory}},
@@ -105,7 +107,7 @@ var tags = map[string]string{
 	"resources": "resources", "plan": "resources", "apply": "resources",
 	"history": "history", "rollback": "history", "audit": "history", "switches": "history", "tape": "history",
 	"force": "overrides", "unforce": "overrides", "freeze": "overrides", "unfreeze": "overrides", "drain": "overrides", "undrain": "overrides",
-	"nodes": "nodes", "tokens": "nodes", "secrets": "resources", "api-tokens": "access", "backup": "state",
+	"nodes": "nodes", "tokens": "nodes", "secrets": "resources", "api-tokens": "access", "backup": "state", "series": "history",
 	"status": "state", "explain": "state", "version": "state", "watch": "state", "probe": "state", "notifiers": "state",
 }
 

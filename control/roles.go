@@ -73,6 +73,7 @@ func accessTable() map[string]access {
 		"status":          {roleViewer, reachOwn},
 		"explain":         {roleViewer, reachOwn},
 		"switches":        {roleViewer, reachNamed},
+		"series":          {roleViewer, reachNamed},
 		"watch":           {roleViewer, reachNamed},
 		"tape":            {roleViewer, reachNamed},
 		"nodes":           {roleViewer, reachShared},

@@ -81,6 +81,7 @@ func samples() map[string]sample {
 		"status":          {"viewer", "shared", "/status", ""}, // others' are left out
 		"explain":         {"viewer", "own", "/explain?host=SVC.example.com", ""},
 		"switches":        {"viewer", "own", "/switches?service=SVC", ""},
+		"series":          {"viewer", "own", "/series?service=SVC", ""},
 		"watch":           {"viewer", "own", "/watch?service=SVC", ""},
 		"tape":            {"viewer", "own", "/tape/SVC", ""},
 		"nodes":           {"viewer", "shared", "/nodes", ""},
@@ -170,7 +171,7 @@ func TestEveryOperationHasARole(t *testing.T) {
 // that service and for another, and nobody's token.
 // Covers: issue4 roles
 func TestRoles(t *testing.T) {
-	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) {
+	r := start(t, t.TempDir(), nil, withSeries(&kept{}), func(_ *Config, d *Deps) {
 		d.Probe = func(context.Context, string, snapshot.ProbeTask) (report.Observation, error) {
 			return report.Observation{OK: true}, nil
 		}

@@ -28,6 +28,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.tapeRoute(a)
 	c.apiTokenRoutes(a)
 	c.backupRoute(a)
+	c.seriesRoute(a)
 	c.watchRoute(ctx, a)
 	describe(a.OpenAPI())
 }

@@ -51,6 +51,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 	if !s.Map.Published.IsZero() {
 		s.Map.AgeSeconds = s.Now.Sub(s.Map.Published).Seconds()
 	}
+	c.seriesStatus(s)
 	s.Tape = c.tapeStatus()
 	s.Notifiers = c.notifierStatus()
 	s.Alarms = c.alarms.list()

@@ -56,6 +56,7 @@ func (a *app) complete(root *cobra.Command) {
 		"geo import":   {datasets},
 		"schema":       {kinds},
 		"status":       {services},
+		"series":       {services},
 		"explain":      {domains},
 		"force":        {rules, nil},
 		"unforce":      {rules},

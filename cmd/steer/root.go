@@ -74,6 +74,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	add(groupAct, a.forceCommand(), a.unforceCommand(), a.freezeCommand(), a.unfreezeCommand(), a.drainCommand(), a.undrainCommand())
 	add(groupOffline, a.replayCommand(), a.geoCommand(), a.schemaCommand())
 	add(groupOffline, a.importCommand())
+	add(groupSee, a.seriesCommand(), a.topCommand())
 	root.AddCommand(a.demoCommand(), a.versionCommand(), a.manCommand(root))
 	root.AddCommand(a.completionCommand(root))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"steerpoint/analytics"
 	"steerpoint/authdns"
 	"steerpoint/cmd/steer/internal/follow"
 	"steerpoint/cmd/steer/internal/locate"
@@ -44,6 +45,7 @@ type center struct {
 	book    *authdns.Book // checks maps and explains answers where there is no name server
 	prober  *probe.Prober
 	nearest *echo16.Responder // answers probes of others
+	series  *analytics.Analytics
 }
 
 // open loads the geo data, opens the store and binds the API, and the listener of nodes if there is to be one. The data
@@ -62,6 +64,9 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	if withNameServer {
 		// What is wrong with the file, the name server says when it loads it.
 		deps.Previous, _ = authdns.ReadMap(filepath.Join(c.dir, follow.FileName))
+	}
+	if err := c.openSeries(&deps); err != nil {
+		return err
 	}
 	takesNodes := c.settings.Listen[settings.RoleNodes] != ""
 	if takesNodes {
@@ -240,6 +245,7 @@ func (c *center) close() error {
 // startParts starts what this process has, but the name server: that answers since it was opened.
 func (c *center) startParts(p *process) {
 	p.work("control", c.control.Run)
+	p.answer("series", c.series.Run) // after control, which feeds them
 	if c.hub != nil {
 		p.work("nodes", c.hub.Run)
 	}

@@ -76,6 +76,32 @@ func (c *Client) Rollback(ctx context.Context, in RollbackRequest) (out Plan, er
 	return out, err
 }
 
+// SeriesParams are the optional parameters of Series; zero fields are not sent.
+type SeriesParams struct {
+	Rule   string // only this rule
+	Edge   string // only this edge
+	Metric string // what is wanted: of edges the availability alone, or latencies too; or the rules as steered. Default: all of it
+	From   string // RFC 3339 time, or a Go duration back from now; default 24h
+	To     string // RFC 3339 time; default now
+	Step   string // Go duration, rounded up to a multiple of 10s; default: the shortest usual one with at most 1,000 points
+}
+
+// Series is GET /series: availability and latency over time: of edges, and of rules as they steered.
+//
+// Codes of its problems, beside those that every call can meet: NOT_FOUND, SERIES_UNAVAILABLE.
+func (c *Client) Series(ctx context.Context, service string, p SeriesParams) (out SeriesAnswer, err error) {
+	r := newCall(http.MethodGet, "/series")
+	r.setQuery("service", service)
+	r.setQuery("rule", p.Rule)
+	r.setQuery("edge", p.Edge)
+	r.setQuery("metric", p.Metric)
+	r.setQuery("from", p.From)
+	r.setQuery("to", p.To)
+	r.setQuery("step", p.Step)
+	_, err = c.call(ctx, r, &out)
+	return out, err
+}
+
 // SwitchesParams are the optional parameters of Switches; zero fields are not sent.
 type SwitchesParams struct {
 	Since   string // RFC 3339 time, or a Go duration back from now, such as 24h

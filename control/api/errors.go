@@ -32,6 +32,7 @@ const (
 	CodeNotReady           = "NOT_READY"           // 503: still starting
 	CodeNoHistory          = "HISTORY_UNAVAILABLE" // 503: history cannot be read now; everything else goes on
 	CodeSealKey            = "SEAL_KEY"            // 503: the sealing key is not at hand; everything but Secrets goes on
+	CodeNoSeries           = "SERIES_UNAVAILABLE"  // 503: series cannot be read now; everything else goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
 	CodeBeforeTape         = "BEFORE_TAPE"         // 404: nothing was recorded at that time
 	CodeWatchGap           = "WATCH_GAP"           // event: the ring no longer holds what Last-Event-ID asks for

@@ -86,6 +86,8 @@ const (
 	AlarmTape        = "ALARM_TAPE_STOPPED"
 	AlarmNotify      = "ALARM_NOTIFY_FAILING"
 	AlarmSealKey     = "ALARM_SEAL_KEY"
+	AlarmSeries      = "ALARM_SERIES_NOT_KEPT"
+	AlarmSeriesLost  = "ALARM_SERIES_LOST"
 )
 
 // PointStatus is one probe point.
@@ -149,6 +151,10 @@ type RuleStatus struct {
 	Pending      bool       `json:"pending,omitempty"` // the newest decision waits for the store
 	Edges        []EdgeView `json:"edges"`
 	Warning      string     `json:"warning,omitempty"`
+	// Availability24h and Latency24hMs are of what visitors got in the last 24 hours, by the rule as it steered; absent:
+	// nothing was measured.
+	Availability24h *float64 `json:"availability24h,omitempty"`
+	Latency24hMs    *float64 `json:"latency24hMs,omitempty"`
 }
 
 // EdgeView is one edge of a rule: the verdict, what it rests on, and why it is or is not answered.
@@ -168,6 +174,9 @@ type EdgeView struct {
 	ScoreMs      float64    `json:"scoreMs"` // 0: no score
 	Availability float64    `json:"availability"`
 	Observations int        `json:"observations"` // in the last 10 minutes
+	// Availability24h (ok / probes) and Latency24hMs (mean) are of the last 24 hours; absent: nothing was measured.
+	Availability24h *float64 `json:"availability24h,omitempty"`
+	Latency24hMs    *float64 `json:"latency24hMs,omitempty"`
 	// Share is the part of the clients that a weighted rule gives this edge now, from 0 to 1.
 	Share     float64       `json:"share,omitempty"`
 	Why       string        `json:"why"` // one sentence: answered, or why not

@@ -90,6 +90,10 @@ var layers = []layer{
 		why:  "a name server answers from its snapshot; what it could import of control it could come to wait for",
 	},
 	{
+		path: "analytics/...", ours: []string{"report", "internal/..."}, deps: []string{prometheus, "github.com/prometheus/prometheus"},
+		why: "series are kept of what it is told: it knows neither who decides nor who asks, and alone knows the series store",
+	},
+	{
 		path: "control/api", ours: []string{}, deps: []string{},
 		why: "what programs and the command line speak with control: plain values that pull in nothing else",
 	},
@@ -145,7 +149,7 @@ var layers = []layer{
 }
 
 // planes never import one another, in tests neither: what needs two of them is a test of the program.
-var planes = []string{"probe", "authdns", "control"}
+var planes = []string{"probe", "authdns", "control", "analytics"}
 
 // testOnly packages are imported from tests, and by the program where the list says so.
 var testOnly = map[string][]string{

@@ -5,8 +5,8 @@
 //
 //	testsum run -name N [-record FILE] [SELECTION] -- ARGS...
 //	        go test -json ARGS on every package with tests that SELECTION does not leave out, read and counted;
-//	        SELECTION is any of -linking PREFIX, -not-linking PREFIX, -only PACKAGE, -except PACKAGE,...
-//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX]
+//	        SELECTION is any of -linking PREFIX,..., -not-linking PREFIX,..., -only PACKAGE, -except PACKAGE,...
+//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX,...]
 //	        every fuzz target of the module, found by itself
 //	testsum total FILE...
 //	        the counts of recorded runs, added up
@@ -51,8 +51,8 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	switch command {
 	case "run":
 		name, record := flags.String("name", "tests", "what the run is called"), flags.String("record", "", "`file` for the counts")
-		linking := flags.String("linking", "", "only packages whose tests link a package with this `prefix`")
-		notLinking := flags.String("not-linking", "", "only packages whose tests link none with this `prefix`")
+		linking := flags.String("linking", "", "only packages whose tests link a package with one of these `prefixes`, divided by commas")
+		notLinking := flags.String("not-linking", "", "only packages whose tests link none with these `prefixes`")
 		except := flags.String("except", "", "leave out these `packages`, divided by commas")
 		only := flags.String("only", "", "this `package` alone")
 		if err := flags.Parse(args); err != nil {
@@ -76,7 +76,7 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	case "fuzz":
 		name, record := flags.String("name", "fuzz", "what the run is called"), flags.String("record", "", "`file` for the counts")
 		each, jobs := flags.Duration("time", 0, "how long each target runs"), flags.Int("jobs", 2, "targets at a time")
-		notLinking := flags.String("not-linking", "", "leave out packages whose tests link one with this `prefix`")
+		notLinking := flags.String("not-linking", "", "leave out packages whose tests link one with these `prefixes`")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}

@@ -24,8 +24,11 @@ type testPackage struct {
 	fuzz []string // names of its fuzz targets
 }
 
-func (p *testPackage) links(prefix string) bool {
-	return slices.ContainsFunc(p.deps, func(d string) bool { return strings.HasPrefix(d, prefix) })
+// links reports whether the tests of the package link one with any of some prefixes, divided by commas.
+func (p *testPackage) links(prefixes string) bool {
+	return slices.ContainsFunc(strings.Split(prefixes, ","), func(prefix string) bool {
+		return slices.ContainsFunc(p.deps, func(d string) bool { return strings.HasPrefix(d, prefix) })
+	})
 }
 
 // listed is what is read of go list -json.

@@ -89,6 +89,19 @@ func (t *Table) Write(w io.Writer, p Painter, prefix string) {
 	}
 }
 
+// Width is the number of terminal columns of s.
+func Width(s string) int { return width(s) }
+
+// Cut gives the start of s that fits into so many terminal columns.
+func Cut(s string, columns int) string {
+	for i, r := range s {
+		if columns -= width(string(r)); columns < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
 // width is the number of terminal columns of s: East Asian wide characters take two.
 func width(s string) int {
 	n := utf8.RuneCountInString(s)
