@@ -55,7 +55,7 @@ up: build ## build, and run the demo on this machine (ends with Ctrl-C)
 # --------------------------------------------------------------------------------------------------- check
 
 .PHONY: test
-test: ## the check a person waits for (18 minutes at most from nothing on two cores)
+test: ## the check a person waits for (20 minutes at most from nothing on two cores)
 test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
       tests-pass-under-race timelines-agree short-fuzz-beside-stories \
       no-known-vulnerability-is-reached no-code-is-dead

@@ -189,7 +189,7 @@ func TestRestoreWithoutAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"seal.key", "admin.token", "ca/", backup.History} {
+	for _, want := range []string{"seal.key", "admin.token", "series/", "ca/", backup.History} {
 		if !slices.ContainsFunc(m.LeftOut, func(l backup.LeftOut) bool { return l.What == want && l.Why != "" }) {
 			t.Errorf("the manifest does not say why there is no %s: %+v", want, m.LeftOut)
 		}
