@@ -21,8 +21,9 @@ const (
 	// sources is the number of ports they come from: the kernel chooses the server's socket by it.
 	sources = 50
 	// pending bounds what is not answered yet. So many fit the least buffer a socket gets (212,992 octets, of which a small
-	// packet takes 768): on a machine that starts a program slowly the load waits rather than overflows it.
-	pending = 250
+	// packet takes 768), and the queue of the loopback device (1,000 packets of a processor, of all programs together) beside
+	// other loads: on a machine that starts a program slowly the load waits rather than overflows them.
+	pending = 100
 	// overTCP is the pause between two connections.
 	overTCP = 5 * time.Millisecond
 )

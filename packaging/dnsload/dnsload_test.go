@@ -98,7 +98,6 @@ func TestOneQueryShows(t *testing.T) {
 		{"of another", 100, func(m *dns.Msg) bool { m.Id++; return true }, time.Minute, "0 were lost and 1 answered wrongly"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
 			l, err := dnsload.Start(serve(t, row.nth, row.spoil), "www.example.com", "192.0.2.1", row.patience)
 			if err != nil {
 				t.Fatal(err)
