@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -138,7 +139,10 @@ func TestRestoreGoesOn(t *testing.T) {
 	if list, err := again.client.AllTokens(ctx); err != nil || len(list) != 1 {
 		t.Errorf("join tokens: %+v, %v", list, err)
 	}
-	if p := again.apply(slower(shopYAML)); p.Revision <= m.Revision+skipRevisions {
+	if !slices.Equal(out.GoodAgain.APITokens, []string{"ci"}) {
+		t.Errorf("good again are %+v, want the API token ci", out.GoodAgain)
+	}
+	if p := again.apply(slower(shopYAML)); p.Revision <= m.Revision+minSkipRevisions {
 		t.Errorf("revision %d after %d: one of them may have been given since the backup", p.Revision, m.Revision)
 	}
 	again.down("192.0.2.2", "192.0.2.1")
@@ -501,14 +505,96 @@ func TestRestoreKeepsTheOwner(t *testing.T) {
 	}
 }
 
-// TestSkippedVersions proves that versions which the lost control may have given are left out, and that the serial of a
-// zone still goes forward as serials are compared (RFC 1982).
+// TestRestoreIntoAPackagesFolder proves that a folder as the Debian package makes it, with a link to settings under /etc, is
+// filled, also when it is named by a link: the settings there stay, those of the backup come beside them, and root gives
+// everything to the folder's owner.
+// Covers: issue4 backup
+func TestRestoreIntoAPackagesFolder(t *testing.T) {
+	r, _ := lived(t, t.TempDir())
+	if err := os.WriteFile(filepath.Join(r.dir, backup.Settings), []byte("of the backup"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, _ := r.backup(api.BackupParams{NoHistory: true})
+	to, etc := t.TempDir(), filepath.Join(t.TempDir(), "control.yaml")
+	named := filepath.Join(t.TempDir(), "named")
+	err := errors.Join(os.WriteFile(etc, []byte("of the package"), 0o600), os.Symlink(etc, filepath.Join(to, backup.Settings)), os.Symlink(to, named))
+	const nobody = 65534
+	if err == nil && os.Geteuid() == 0 {
+		err = os.Chown(to, nobody, nobody)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := restored(t, file, named)
+	for path, want := range map[string]string{filepath.Join(to, backup.Settings): "of the package", out.Settings: "of the backup"} {
+		if b, err := os.ReadFile(path); err != nil || string(b) != want {
+			t.Errorf("%s holds %q, want %q: %v", path, b, want, err)
+		}
+	}
+	if l, err := os.Readlink(filepath.Join(to, backup.Settings)); err != nil || l != etc {
+		t.Errorf("the link leads to %q: %v", l, err)
+	}
+	var s unix.Stat_t
+	if err := unix.Lstat(filepath.Join(to, "etcd"), &s); err != nil || os.Geteuid() == 0 && s.Uid != nobody {
+		t.Errorf("the store is of %d: %v", s.Uid, err)
+	}
+}
+
+// TestGoodAgain proves that of the tokens and nodes in a backup those are named that are let in by it, and no others: what
+// is over or was revoked before is not, and without the authority no node is.
+// Covers: issue4 backup
+func TestGoodAgain(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var with, without GoodAgain
+	for key, v := range map[string]any{
+		"api-tokens/1": store.APIToken{ID: "1", Name: "ci"},
+		"api-tokens/2": store.APIToken{ID: "2", Name: "over", Expires: now},
+		"tokens/3":     store.Token{ID: "3", Name: "ns3", Expires: now.Add(time.Hour)},
+		"tokens/4":     store.Token{ID: "4", Expires: now},
+		"tokens/5":     store.Token{ID: "5", Expires: now.Add(time.Hour), Used: now.Add(-time.Hour)},
+		"nodes/ns2":    store.Node{Name: "ns2"},
+		"nodes/ns1":    store.Node{Name: "ns1", Revoked: now.Add(-time.Hour)},
+		"resources/x":  store.Node{Name: "x"},
+	} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &store.Pair{Key: store.Root + key, Value: b}
+		with.note(p, true, now)
+		without.note(p, false, now)
+	}
+	if diff := cmp.Diff(GoodAgain{APITokens: []string{"ci"}, JoinTokens: []string{"3"}, Nodes: []string{"ns2"}}, with); diff != "" {
+		t.Errorf("with the authority:\n%s", diff)
+	}
+	if diff := cmp.Diff(GoodAgain{APITokens: []string{"ci"}}, without); diff != "" {
+		t.Errorf("without it:\n%s", diff)
+	}
+}
+
+// TestSkippedVersions proves that versions and revisions which the lost control may have given are left out, more the older
+// the backup; that two restores at one moment differ, and a later one is above; and that the serial of a zone still goes
+// forward as serials are compared (RFC 1982).
 // Covers: issue4 backup
 func TestSkippedVersions(t *testing.T) {
 	for _, age := range []time.Duration{-time.Hour, 0, time.Second, time.Hour, 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
 		n := skipVersions(age)
 		if n < versionBlock || n >= 1<<31 || age < 0 && n < maxSkipVersions || age <= 20*24*time.Hour && n < uint64(max(age, 0)/coalesce) {
 			t.Errorf("after %v %d versions are left out", age, n)
+		}
+		if n := skipRevisions(age); n < minSkipRevisions+int64(age/time.Second)*revisionsASecond || n > 1<<40 {
+			t.Errorf("after %v %d revisions are left out", age, n)
+		}
+		versions, revisions := map[uint64]bool{}, map[int64]bool{}
+		for range 10 {
+			versions[skipVersions(age)], revisions[skipRevisions(age)] = true, true
+		}
+		if len(versions) == 1 || len(revisions) == 1 {
+			t.Errorf("after %v ten restores leave out the same: %v, %v", age, versions, revisions)
+		}
+		later := age + 2*spread*time.Second
+		if age >= 0 && age <= 20*24*time.Hour && (skipVersions(later) <= n || skipRevisions(later) <= skipRevisions(age)) {
+			t.Errorf("a restore at %v may be below one at %v", later, age)
 		}
 	}
 }

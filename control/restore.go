@@ -1,13 +1,17 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +23,24 @@ import (
 )
 
 const (
-	// skipRevisions is how many revisions of the store are left out after a restore. Each write takes one, so that an ETag
-	// from after the backup meets no other content under its number for as many writes.
-	skipRevisions = 1_000_000
+	// minSkipRevisions and revisionsASecond are how many revisions of the store are left out after a restore: so many at
+	// least, and so many of each second since the backup, which is more than one store writes to a disk. Each write takes
+	// one, so that an ETag from after the backup meets no other content under its number.
+	minSkipRevisions = 1_000_000
+	revisionsASecond = 1000
 	// versionsASecond is how many maps are published in a second at most, by coalesce. A map version is the serial of zones,
 	// and nodes go by it, so a restored control begins above every one that the lost control can have given.
 	versionsASecond = int64(time.Second / coalesce)
 	// maxSkipVersions bounds that: serials are compared in a circle of 2^32, where a step of half of it leads back.
 	maxSkipVersions = 1 << 30
+	// spread is the time in seconds whose share of both is left out by chance: two restores of one backup at one moment
+	// differ, and the later one of two that are a minute apart is above the other, whose maps nodes may have.
+	spread = 60
+	// unknownAge is the seconds that count as passed when the clock is before the backup: a year.
+	unknownAge = 365 * 24 * 3600
+
+	// settingsBeside is where the settings of a backup go when the folder has a link in their place, as packages make it.
+	settingsBeside = backup.Settings + ".restored"
 )
 
 // Restoring says what is restored, and where to.
@@ -37,12 +51,30 @@ type Restoring struct {
 
 	write func(io.Writer) io.Writer // a test's, around what is written to files; nil: nothing is
 	now   func() time.Time          // nil: the machine's
+
+	beside bool // the folder has settings of its own, by a link: those of the backup come beside them
 }
 
 // Restored says what was restored.
 type Restored struct {
 	backup.Manifest
 	MapVersion uint64 // from which on maps are published
+	// GoodAgain is what the backup lets in: also what was revoked, removed or used up since.
+	GoodAgain GoodAgain
+	// Settings is the file that the settings of the backup are in when the folder had a link in their place; else "".
+	Settings string
+}
+
+// GoodAgain names who is let in by a restored control, besides those with its new admin token.
+type GoodAgain struct {
+	APITokens  []string `json:"apiTokens,omitempty"`
+	JoinTokens []string `json:"joinTokens,omitempty"` // IDs
+	Nodes      []string `json:"nodes,omitempty"`
+}
+
+// restoredNames are what a restore writes at the top of a folder: members of a backup, and the store.
+func restoredNames() []string {
+	return []string{"etcd", "ca", "tape", backup.History, backup.CoreState, backup.Map, backup.Settings, settingsBeside}
 }
 
 // Restore fills a data folder from a backup, so that control can be started on it. The backup is verified as a whole
@@ -70,10 +102,17 @@ func Restore(ctx context.Context, r Restoring) (Restored, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Restored{}, fmt.Errorf("backup: %w", err)
 	}
-	to, err := folder.Claim(r.Data)
+	// A link is followed once, here: what gives everything to its owner at the end follows none.
+	if path, err := filepath.EvalSymlinks(r.Data); err == nil {
+		r.Data = path
+	}
+	to, err := folder.Claim(r.Data, restoredNames())
 	if err != nil {
 		return Restored{}, err
 	}
+	// The folder was claimed, so the only settings that can be there are a link.
+	_, err = os.Lstat(filepath.Join(r.Data, backup.Settings))
+	r.beside = err == nil
 	out, err := r.fill(ctx, f, &m)
 	if err == nil {
 		err = to.Finish(func() error { return giveToOwner(r.Data) })
@@ -86,7 +125,8 @@ func Restore(ctx context.Context, r Restoring) (Restored, error) {
 
 // fill writes everything. The backup is verified again on the way: it is another reading.
 func (r *Restoring) fill(ctx context.Context, f io.Reader, m *backup.Manifest) (Restored, error) {
-	s := store.Restoration{Revision: m.Revision, SkipRevisions: skipRevisions, SkipVersions: skipVersions(r.now().Sub(m.Created))}
+	age := r.now().Sub(m.Created)
+	s := store.Restoration{Revision: m.Revision, SkipRevisions: skipRevisions(age), SkipVersions: skipVersions(age)}
 	out := Restored{Manifest: *m, MapVersion: m.NextMapVersion + s.SkipVersions}
 	pairs := make(chan store.Pair, 1000)
 	read := make(chan error, 1)
@@ -96,14 +136,20 @@ func (r *Restoring) fill(ctx context.Context, f io.Reader, m *backup.Manifest) (
 		defer close(pairs)
 		_, err := backup.Read(f, func(member backup.Member, content io.Reader) error {
 			if backup.InStore(member.Name) {
-				return backup.Pairs(member, content, func(p backup.Pair, value []byte) error {
+				return backup.Pairs(member, content, func(b backup.Pair, value []byte) error {
+					p := store.Pair{Key: b.Key, Value: value, Created: b.Created, Written: b.Written, Version: b.Version}
+					out.GoodAgain.note(&p, m.AuthorityKey, r.now())
 					select {
-					case pairs <- store.Pair{Key: p.Key, Value: value, Created: p.Created, Written: p.Written, Version: p.Version}:
+					case pairs <- p:
 						return nil
 					case <-ctx.Done():
 						return ctx.Err()
 					}
 				})
+			}
+			if member.Name == backup.Settings && r.beside {
+				out.Settings = filepath.Join(r.Data, settingsBeside)
+				return r.file(settingsBeside, content)
 			}
 			return r.file(member.Name, content)
 		})
@@ -125,17 +171,46 @@ func (r *Restoring) fill(ctx context.Context, f io.Reader, m *backup.Manifest) (
 	if readErr := <-read; err == nil || readErr != nil && !errors.Is(readErr, context.Canceled) {
 		err = readErr
 	}
+	slices.Sort(out.GoodAgain.APITokens) // the store has them by their IDs
 	return out, err
 }
 
-// skipVersions is how many map versions a control can have given in a time. One that is negative, by a clock that is wrong,
-// may have been any.
-func skipVersions(age time.Duration) uint64 {
-	seconds := int64(age/time.Second) + 1
-	if age < 0 {
-		seconds = maxSkipVersions
+// note keeps whom a key lets in. Without its authority a cluster knows no node, and takes none by an old token.
+func (g *GoodAgain) note(p *store.Pair, authority bool, now time.Time) {
+	if t, ok := p.APIToken(); ok && (t.Expires.IsZero() || t.Expires.After(now)) {
+		g.APITokens = append(g.APITokens, cmp.Or(t.Name, t.ID))
 	}
-	return versionBlock + uint64(min(seconds*versionsASecond, maxSkipVersions))
+	if t, ok := p.JoinToken(); ok && authority && t.Used.IsZero() && t.Expires.After(now) {
+		g.JoinTokens = append(g.JoinTokens, t.ID)
+	}
+	if n, ok := p.Node(); ok && authority && n.Revoked.IsZero() {
+		g.Nodes = append(g.Nodes, n.Name)
+	}
+}
+
+// secondsOf counts a begun second as one. A time that is negative, by a clock that is wrong, may have been any.
+func secondsOf(age time.Duration) int64 {
+	if age < 0 {
+		return unknownAge
+	}
+	return int64(age/time.Second) + 1
+}
+
+// skipRevisions is how many revisions of the store are left out, after a time in which as many may have been written.
+func skipRevisions(age time.Duration) int64 {
+	return minSkipRevisions + secondsOf(age)*revisionsASecond + chance(spread*revisionsASecond)
+}
+
+// skipVersions is how many map versions a control can have given in a time, and some more.
+func skipVersions(age time.Duration) uint64 {
+	return versionBlock + uint64(min(secondsOf(age)*versionsASecond, maxSkipVersions)+chance(spread*versionsASecond))
+}
+
+// chance is a number from 0 to n-1 that nobody has to guess: it only differs.
+func chance(n int64) int64 {
+	var random [8]byte
+	rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	return int64(binary.LittleEndian.Uint64(random[:]) % uint64(n))
 }
 
 // file writes one member to its place, on the disk.

@@ -84,14 +84,12 @@ func inside(m *backup.Manifest) string {
 
 // takeBackup writes a backup beside its place, reads it back, and puts it there when it is whole.
 func takeBackup(ctx context.Context, c *api.Client, path string, o api.BackupParams) (m *backup.Manifest, size int64, err error) {
-	temp := path + ".tmp"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) { // one left behind may have other rights
-		return nil, 0, err
-	}
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	// A name of its own, mode 0600: with one name for all, one backup would put another that is under way in its place.
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return nil, 0, err
 	}
+	temp := f.Name()
 	defer func() {
 		if err != nil {
 			_ = os.Remove(temp) // what is left of it is worth nothing

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,11 +92,11 @@ func (a *app) exportTape(cmd *cobra.Command, x *exportOptions) error {
 
 // writeWhole writes a file beside its place and puts it there when it is complete.
 func writeWhole(path string, write func(io.Writer) error) error {
-	temp := path + ".tmp"
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // mode 0600; two at once do not meet
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	temp := f.Name()
 	b := bufio.NewWriter(f)
 	err = write(b)
 	if err == nil {

@@ -75,10 +75,12 @@ func (a *app) restore(ctx context.Context, path string) error {
 		return restoreFault(path, dir, err)
 	}
 	return a.show(struct {
-		Data       string           `json:"data"`
-		MapVersion uint64           `json:"mapVersion"`
-		Manifest   *backup.Manifest `json:"manifest"`
-	}{dir, done.MapVersion, &done.Manifest}, func(w io.Writer, _ text.Painter) { a.sayRestored(w, dir, &done) })
+		Data       string            `json:"data"`
+		MapVersion uint64            `json:"mapVersion"`
+		Settings   string            `json:"settings,omitempty"` // where those of the backup are, beside a link
+		GoodAgain  control.GoodAgain `json:"goodAgain"`
+		Manifest   *backup.Manifest  `json:"manifest"`
+	}{dir, done.MapVersion, done.Settings, done.GoodAgain, &done.Manifest}, func(w io.Writer, _ text.Painter) { a.sayRestored(w, dir, &done) })
 }
 
 // madeAt is when a backup was made: the time, and how long that is ago.
@@ -99,6 +101,12 @@ func (a *app) sayRestored(w io.Writer, dir string, r *control.Restored) {
 	default:
 		fmt.Fprintln(w, "  authority: it was not in the backup, a new one is made; clients that pin the old one log in again")
 	}
+	if again := goodAgain(&r.GoodAgain); again != "" {
+		fmt.Fprintf(w, "  revoke again what was revoked or removed since the backup, which lets in: %s\n", again)
+	}
+	if r.Settings != "" {
+		fmt.Fprintf(w, "  settings: %s is a link and stays; those of the backup are in %s: compare them\n", filepath.Join(dir, backup.Settings), r.Settings)
+	}
 	if len(r.Secrets) > 0 {
 		fmt.Fprintf(w, "  secrets: %s can only be opened with the sealing key of the old machine: put seal.key into %s (0600) before the first start; without it they are lost, and an alarm names each and who uses it\n",
 			strings.Join(r.Secrets, ", "), dir)
@@ -107,6 +115,20 @@ func (a *app) sayRestored(w io.Writer, dir string, r *control.Restored) {
 		fmt.Fprintf(w, "  geo data: put back %s (sha256 %.16s)\n", g.Path, g.SHA256+g.Error)
 	}
 	fmt.Fprintf(w, "  next: see that the old control is off for good and that steer.yaml fits this machine, then steer control --data %s\n", dir)
+}
+
+// goodAgain names what is let in by a restored control; "" for nothing.
+func goodAgain(g *control.GoodAgain) string {
+	var parts []string
+	for _, p := range []struct {
+		what  string
+		names []string
+	}{{"API tokens", g.APITokens}, {"join tokens", g.JoinTokens}, {"nodes", g.Nodes}} {
+		if len(p.names) > 0 {
+			parts = append(parts, p.what+" "+strings.Join(p.names, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // restoreFault says why nothing was restored.

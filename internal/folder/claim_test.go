@@ -4,15 +4,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// TestClaim proves that a folder that is being filled cannot be opened, neither meanwhile nor after a crash; that it can be
-// opened when it is finished, and is as it was when it is given up.
+// TestClaim proves that a folder that is being filled cannot be opened, neither meanwhile nor after a crash; that after one
+// it is filled anew, unless something that is not of the filling lies there; and that it can be opened when it is finished.
 // Covers: issue4 backup, issue4 kill9
 func TestClaim(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
-	c, err := Claim(path)
+	names := []string{"half", "whole"}
+	c, err := Claim(path, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,19 @@ func TestClaim(t *testing.T) {
 	if _, err := Open(path); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("half filled: %v", err)
 	}
-	if c, err = Claim(path); err != nil {
+	put("seal.key") // of somebody who got ready for the start
+	if _, err := Claim(path, names); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "seal.key") {
+		t.Errorf("with a file that is not of the restore: %v", err)
+	}
+	for _, n := range []string{"half", "seal.key"} {
+		if _, err := os.Stat(filepath.Join(path, n)); err != nil {
+			t.Errorf("it was touched: %v", err)
+		}
+	}
+	if err := os.Remove(filepath.Join(path, "seal.key")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Claim(path, names); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(path, "half")); !os.IsNotExist(err) {
@@ -46,7 +60,7 @@ func TestClaim(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Claim(path); !errors.Is(err, ErrNotEmpty) {
+	if _, err := Claim(path, names); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("a folder in use: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(path, "whole")); err != nil {
@@ -54,7 +68,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestAbandon proves that a folder that was there stays, empty, and one that was not is gone.
+// TestAbandon proves that a folder that was there stays, empty, and one that was not is gone, unless somebody put something
+// into it meanwhile.
 // Covers: issue4 backup
 func TestAbandon(t *testing.T) {
 	there, absent := t.TempDir(), filepath.Join(t.TempDir(), "a", "b")
@@ -62,7 +77,7 @@ func TestAbandon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{there, absent} {
-		c, err := Claim(path)
+		c, err := Claim(path, []string{"x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,5 +93,44 @@ func TestAbandon(t *testing.T) {
 	}
 	if _, err := os.Stat(absent); !os.IsNotExist(err) {
 		t.Errorf("it is there now: %v", err)
+	}
+	c, err := Claim(absent, []string{"x"})
+	for _, n := range []string{"x", "seal.key"} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(absent, n), nil, 0o600)
+		}
+	}
+	if err == nil {
+		err = c.Abandon()
+	}
+	if left, readErr := os.ReadDir(absent); err != nil || len(left) != 1 || left[0].Name() != "seal.key" {
+		t.Errorf("left: %v, %v, %v", left, err, readErr)
+	}
+}
+
+// TestClaimBesideALink proves that a folder which holds nothing but a package's link to its settings is empty, and that the
+// link stays, whatever comes of the claim.
+// Covers: issue4 backup
+func TestClaimBesideALink(t *testing.T) {
+	path := t.TempDir()
+	link := filepath.Join(path, "steer.yaml")
+	if err := os.Symlink("/etc/steerpoint/control.yaml", link); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second one is of a folder that a crash left
+		c, err := Claim(path, []string{"steer.yaml"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Claim(path, []string{"steer.yaml"})
+	if err == nil {
+		err = c.Abandon()
+	}
+	if to, linkErr := os.Readlink(link); err != nil || to != "/etc/steerpoint/control.yaml" {
+		t.Errorf("it leads to %q: %v, %v", to, err, linkErr)
 	}
 }

@@ -43,9 +43,9 @@ func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w: choose a folder this user may write, with --data", err)
 	}
-	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openLock(path)
 	if err != nil {
-		return nil, fmt.Errorf("lock of data folder: %w: choose a folder this user may write, with --data", err)
+		return nil, err
 	}
 	d := &Folder{Path: path, lock: f}
 	if err := d.take(); err != nil {
@@ -59,6 +59,23 @@ func Open(path string) (*Folder, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// openLock opens the lock file. It is written to, maybe by root in a folder of another user, so it may lead to no other file.
+func openLock(path string) (*os.File, error) {
+	name := filepath.Join(path, lockName)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && info.Mode().IsRegular() {
+			return f, nil
+		}
+		_ = f.Close() // nothing was written to it
+	}
+	if err == nil || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) {
+		return nil, fmt.Errorf("lock of data folder: %s is a link, or no file, so nothing is written to it: remove it", name)
+	}
+	return nil, fmt.Errorf("lock of data folder: %w: choose a folder this user may write, with --data", err)
 }
 
 const (

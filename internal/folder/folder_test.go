@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestSecondProcessIsRefused proves that a folder has one owner, that the error names it, and that it is free again
@@ -104,5 +106,37 @@ func TestSuccessorOfAKilledProcess(t *testing.T) {
 	}
 	if err := errors.Join(<-closed, b.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLockIsNoLink proves that a lock which leads to another file, as a user may lay it for root, is refused, and that the
+// file is not touched.
+// Covers: issue2 two processes
+func TestLockIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	other, lock := filepath.Join(t.TempDir(), "other"), filepath.Join(dir, "lock")
+	if err := os.WriteFile(other, []byte("of root"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, lay := range map[string]func() error{
+		"a link":   func() error { return os.Symlink(other, lock) },
+		"a folder": func() error { return os.Mkdir(lock, 0o700) },
+		"a pipe":   func() error { return unix.Mkfifo(lock, 0o600) },
+	} {
+		if err := lay(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s, opened: %v", what, err)
+		}
+		if _, err := Claim(dir, nil); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s, claimed: %v", what, err)
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := os.ReadFile(other); err != nil || string(b) != "of root" {
+		t.Errorf("the other file holds %q now, %v", b, err)
 	}
 }

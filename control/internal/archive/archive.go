@@ -251,7 +251,16 @@ func classify(err error) error {
 }
 
 // CopyTo writes the file, as it is at one moment, to another path, where there must be no file. Writing goes on meanwhile.
+// The copy has the mode 0600. After an error something of it may be there.
 func (a *Archive) CopyTo(ctx context.Context, path string) error {
+	// SQLite would make it readable for others. It takes an empty file, and leaves its mode.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("copy the history: %w", err)
+	}
 	return a.read("copy the history", func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "VACUUM INTO ?", path)
 		return err

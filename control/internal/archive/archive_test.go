@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -486,4 +487,25 @@ func BenchmarkWriteSwitches(b *testing.B) {
 	defer a.Close()
 	b.ResetTimer()
 	manySwitches(b, a, b.N)
+}
+
+// TestCopy proves that a copy has every row, that only its owner reads it, and that it takes the place of no file.
+// Covers: issue4 backup
+func TestCopy(t *testing.T) {
+	a := opened(t, file(t), 0)
+	must(t, a.WriteSwitches(t.Context(), entries(1, 4), 7))
+	path := file(t)
+	must(t, a.CopyTo(t.Context(), path))
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %04o", info.Mode().Perm())
+	}
+	rows, err := opened(t, path, 0).Switches(t.Context(), SwitchQuery{Limit: 10})
+	if want := []string{at(3), at(2), at(1)}; err != nil || !slices.Equal(ids(rows), want) {
+		t.Errorf("%v, want %v: %v", ids(rows), want, err)
+	}
+	if err := a.CopyTo(t.Context(), path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +90,19 @@ func (p *Pair) ResourceName() (kind, name string, ok bool) {
 
 // NodeName is the name of the node whose record the key holds.
 func (p *Pair) NodeName() (name string, ok bool) { return strings.CutPrefix(p.Key, nodePrefix) }
+
+// APIToken is the record of a token of the API, if the key holds one that can be read.
+func (p *Pair) APIToken() (APIToken, bool) { return recordOf[APIToken](p, apiTokenPrefix) }
+
+// JoinToken is the record of a join token, if the key holds one that can be read.
+func (p *Pair) JoinToken() (Token, bool) { return recordOf[Token](p, tokenPrefix) }
+
+// Node is the record of a node, if the key holds one that can be read.
+func (p *Pair) Node() (Node, bool) { return recordOf[Node](p, nodePrefix) }
+
+func recordOf[T any](p *Pair, prefix string) (v T, ok bool) {
+	return v, strings.HasPrefix(p.Key, prefix) && json.Unmarshal(p.Value, &v) == nil
+}
 
 // Restore makes a store in an absent or empty folder from the pairs that next gives, until io.EOF. Keys have the
 // revisions they had, so that revisions people and files know stay what they are. The store is opened once before it
