@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,9 +61,11 @@ type Analytics struct {
 	waiting waiting
 	suspect chan struct{} // a reader met damage
 	metrics metrics
+	size    atomic.Int64 // of the shelf, in bytes, as of the last step; 0: not open
 
 	// Of the goroutine of Run.
 	begun       bool // what the process before left is taken over
+	missing     bool // the folder was gone after the process had it open, and nobody was told yet
 	torn        bool // a write failed, so that the log may end in a part of it
 	failing     bool
 	lastTrouble error
@@ -152,12 +155,14 @@ func (a *Analytics) start(ctx context.Context) {
 	}
 }
 
-// stop ends as cleanly as the disk lets it.
+// stop ends as cleanly as the disk lets it. A disk in trouble is tried once more, without the pause; if it takes nothing
+// still, the closed cells wait for the next process with the open ones.
 func (a *Analytics) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if a.shelf != nil && !a.failing {
-		a.step(ctx)
+	a.retryAt = time.Time{}
+	if a.step(ctx); a.failing {
+		a.keepAll()
 	}
 	a.close()
 }
@@ -186,6 +191,7 @@ func (a *Analytics) step(ctx context.Context) {
 		a.trouble(err)
 		return
 	}
+	a.size.Store(a.shelf.Size())
 	a.day.Forget(now)
 	if a.failing {
 		a.failing, a.pause, a.retryAt = false, 0, time.Time{}
@@ -228,10 +234,40 @@ func (w *waiting) take(f func() []cells.Cell) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cells = append(w.cells, f()...)
+	w.bound()
+}
+
+// bound drops the oldest cells above waitMost.
+func (w *waiting) bound() {
 	if over := len(w.cells) - waitMost; over > 0 {
 		w.cells = append([]cells.Cell(nil), w.cells[over:]...)
 		w.dropped += uint64(over)
 	}
+}
+
+// merge adds the cells that f gives, of which some may wait already: the disk takes one sample of a key and time.
+func (w *waiting) merge(f func() []cells.Cell) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	type place struct {
+		cells.Key
+		start int64
+	}
+	at := make(map[place]int, len(w.cells))
+	for i := range w.cells {
+		at[place{w.cells[i].Key, w.cells[i].Start}] = i
+	}
+	for _, c := range f() {
+		p := place{c.Key, c.Start}
+		if i, ok := at[p]; ok {
+			w.cells[i].Add(&c.Tally)
+			continue
+		}
+		at[p] = len(w.cells)
+		w.cells = append(w.cells, c)
+	}
+	cells.Sort(w.cells)
+	w.bound()
 }
 
 // peek gives the cells; they do not change any more.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -34,14 +35,21 @@ func (a *Analytics) shelfConfig() shelf.Config {
 // open opens the disk. The first time it takes over what the process before left: the cells that were open, and the last
 // day.
 func (a *Analytics) open(ctx context.Context) error {
+	if _, err := os.Stat(a.cfg.Dir); a.begun && errors.Is(err, fs.ErrNotExist) {
+		a.missing = true // it is made anew, maybe by a try that then fails
+	}
 	s, lost, err := shelf.Open(ctx, a.shelfConfig(), a.cfg.Now())
 	if a.torn {
 		// A write that failed has torn the log, and nothing came after it: what it was about waits still.
 		lost = slices.DeleteFunc(lost, func(l shelf.Lost) bool { return l.Mended })
 	}
 	a.tell(lost)
-	if err == nil && !a.begun {
-		a.begin(ctx, s)
+	if err == nil {
+		a.size.Store(s.Size())
+		a.tellMissing()
+		if !a.begun {
+			a.begin(ctx, s)
+		}
 	}
 	a.using.Lock()
 	defer a.using.Unlock()
@@ -57,7 +65,14 @@ func (a *Analytics) begin(ctx context.Context, s *shelf.Shelf) {
 		open = newest + Width.Milliseconds()
 	}
 	if list := a.readOpen(); len(list) > 0 {
-		a.book.Restore(list, open)
+		a.waiting.merge(func() []cells.Cell {
+			// The disk could not be opened for a while: these would be closed by now, as are those beside them.
+			over := a.book.Restore(list, open)
+			for i := range over {
+				a.day.Add(over[i].Key, over[i].Start, &over[i].Tally)
+			}
+			return over
+		})
 	}
 	if err := a.readDay(ctx, s); err != nil && ctx.Err() == nil {
 		a.log.Warn("series: the last day could not be read; figures of the last 24 hours begin now", "error", err)
@@ -90,6 +105,7 @@ func (a *Analytics) close() {
 		a.log.Warn("series not closed", "error", err)
 	}
 	a.shelf, a.why = nil, errors.New("they are closed")
+	a.size.Store(0)
 }
 
 // check looks for what a reader stumbled over, and sets it aside.
@@ -104,6 +120,7 @@ func (a *Analytics) check(ctx context.Context) {
 	a.shelf, a.why = checked, err
 	a.tell(lost)
 	if err != nil {
+		a.size.Store(0)
 		a.trouble(err)
 	}
 }
@@ -111,8 +128,23 @@ func (a *Analytics) check(ctx context.Context) {
 func (a *Analytics) tell(lost []shelf.Lost) {
 	for _, l := range lost {
 		a.log.Error("series are lost", "what", l.What, "path", l.Path, "error", l.Err)
-		a.news.SeriesLost(l.Path, fmt.Sprintf("%s is missing from the series: %v. The files are kept as %s", l.What, l.Err, l.Path))
+		message := fmt.Sprintf("%s is missing from the series: %v", l.What, l.Err)
+		if !l.Mended { // what is mended stays where it is, less what was damaged
+			message += ". The files are kept as " + l.Path
+		}
+		a.news.SeriesLost(l.Path, message)
 	}
+}
+
+// tellMissing says that the folder was taken away, once there is another.
+func (a *Analytics) tellMissing() {
+	if !a.missing {
+		return
+	}
+	a.missing = false
+	a.log.Error("series are lost: the folder was missing; a new one is begun", "path", a.cfg.Dir)
+	a.news.SeriesLost(a.cfg.Dir, fmt.Sprintf("the folder %s was missing; a new one is begun, without what was measured before. "+
+		"To have that again, stop the process, put the folder back in place of the new one, and start it", a.cfg.Dir))
 }
 
 func (a *Analytics) suspectDamage() {
@@ -136,9 +168,28 @@ func (a *Analytics) readDay(ctx context.Context, s *shelf.Shelf) error {
 }
 
 // keepOpen writes the cells that are open, for the process after this one.
-func (a *Analytics) keepOpen() error {
+func (a *Analytics) keepOpen() error { return a.writeOpen(a.book.Open("")) }
+
+// keepAll writes the cells that are open and those that wait for the disk, for the process after this one.
+func (a *Analytics) keepAll() {
+	list := append(slices.Clone(a.waiting.peek()), a.book.Open("")...)
+	if len(list) == 0 {
+		return
+	}
+	n := len(list)
+	if !a.begun { // what the process before left was not taken over, and must not be written over
+		list = append(a.readOpen(), list...)
+	}
+	if err := a.writeOpen(list); err != nil {
+		a.log.Error("series: cells of ten seconds could not be kept, and are missing from the series; see that the disk has room and can be written", "cells", n, "error", err)
+		return
+	}
+	a.log.Warn("series: the disk took no samples; the next process writes them", "cells", n, "file", a.openFile(), "error", a.lastTrouble)
+}
+
+func (a *Analytics) writeOpen(list []cells.Cell) error {
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(a.book.Open("")); err != nil {
+	if err := gob.NewEncoder(&b).Encode(list); err != nil {
 		return fmt.Errorf("open cells: %w", err)
 	}
 	if err := atomicfile.Write(a.openFile(), openKind, openFormat, b.Bytes()); err != nil {

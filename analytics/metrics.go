@@ -33,14 +33,7 @@ func (m *metrics) init(reg prometheus.Registerer, a *Analytics) error {
 	})
 	size := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "steer_analytics_size_bytes", Help: "Size of the series on disk.",
-	}, func() float64 {
-		a.using.RLock()
-		defer a.using.RUnlock()
-		if a.shelf == nil {
-			return 0
-		}
-		return float64(a.shelf.Size())
-	})
+	}, func() float64 { return float64(a.size.Load()) }) // no scrape waits for a shelf that is being checked
 	var errs []error
 	for _, c := range []prometheus.Collector{m.cells, m.refused, lost, late, waiting, size} {
 		errs = append(errs, reg.Register(c))

@@ -28,6 +28,9 @@ type change struct {
 	reason   string
 	// expect compares revisions of single resources by key; 0: must not be stored.
 	expect map[string]int64
+	// create is the key of what is written without a word about revisions, which nothing that is stored may be replaced by;
+	// "": there is none.
+	create string
 	// sealed is what is stored of the values of each Secret in docs, by name.
 	sealed map[string]*seal.Sealed
 	// renewed are keys of Secrets that are written although they are shown as they are stored.
@@ -137,6 +140,9 @@ func (c *Control) index(view store.View) (map[string]store.Resource, *spec.Set) 
 
 // checkExpected compares the revisions that were asked for, in the request or in a document.
 func (ch *change) checkExpected(stored map[string]store.Resource) error {
+	if got := stored[ch.create].Revision; got != 0 {
+		return revisionNeeded(ch.create, got)
+	}
 	for key, want := range ch.expect {
 		if got := stored[key].Revision; got != want {
 			return problem(http.StatusPreconditionFailed, api.CodePreconditionFailed, "Revision differs",
@@ -153,6 +159,12 @@ func (ch *change) checkExpected(stored map[string]store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// revisionNeeded refuses to replace what the writer may not know of.
+func revisionNeeded(key string, revision int64) error {
+	return problem(http.StatusPreconditionRequired, api.CodePreconditionNeeded, "Revision needed",
+		fmt.Sprintf("%s exists: say in If-Match which revision you replace (it is %d now)", key, revision))
 }
 
 // pruned names what the apply set owns and the request lacks. Overrides are never pruned: they are what an operator
@@ -261,15 +273,37 @@ func (c *Control) simulate(ctx context.Context, p *planned, next *spec.Set, stor
 	if err != nil {
 		return err
 	}
+	who := callerOf(ctx)
 	for _, a := range answers {
+		if !who.owns(a.Service) {
+			continue
+		}
 		p.plan.Answers = append(p.plan.Answers, api.AnswerChange{
 			Service: a.Service, Rule: a.Rule, Scope: a.Scope, From: a.From, To: a.To, Cause: string(a.Cause), Reason: a.Reason,
 		})
 	}
 	for _, w := range warns {
+		if service, _ := splitRule(w.Rule); !who.owns(service) { // of all that is in use, not only of what is written
+			continue
+		}
 		p.plan.Warnings = append(p.plan.Warnings, api.Warning{Code: w.Code, Message: w.Message, Where: w.Rule})
 	}
 	return nil
+}
+
+// result is a resource as the change left it, whatever others have written since.
+func (p *planned) result(kind spec.Kind, name string) *store.Resource {
+	for i := range p.writes {
+		if w := &p.writes[i]; w.Kind == string(kind) && w.Name == name {
+			return &store.Resource{Kind: w.Kind, Name: w.Name, Revision: p.plan.Revision, Meta: w.Meta, Document: w.Document}
+		}
+	}
+	for i := range p.view.Resources { // it was as the writer wants it
+		if s := &p.view.Resources[i]; s.Kind == string(kind) && s.Name == name {
+			return s
+		}
+	}
+	return &store.Resource{Kind: string(kind), Name: name}
 }
 
 // commit plans a change and writes it, or nothing. A write of somebody else in between is worked out anew, a few times.

@@ -1,11 +1,14 @@
 package control
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"steerpoint/control/api"
+	"steerpoint/spec"
 )
 
 // TestConditions proves how conditional headers are read and compared, as RFC 9110 says.
@@ -144,5 +147,69 @@ func TestWriteWithETag(t *testing.T) {
 	}
 	if status, _, b := r.raw("DELETE", path, "", "", "If-Match", "*"); status != 204 || len(b) != 0 {
 		t.Errorf("DELETE of any: %d %s", status, b)
+	}
+}
+
+// TestCreateAtOnce proves that of several that put a new name at the same time, without a condition, one creates it and every
+// other one is told that it exists.
+func TestCreateAtOnce(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		path := "/api/v1/resources/zone/" + name
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var tag, created string
+		writers := map[int]int{} // by the status they got
+		for i := range 6 {
+			all.Go(func() {
+				address := fmt.Sprintf("192.0.2.%d", 100+i)
+				status, h, b := r.raw("PUT", path, "application/json", strings.Replace(zoneNamed(name, ""), "192.0.2.53", address, 1))
+				mu.Lock()
+				defer mu.Unlock()
+				writers[status]++
+				switch {
+				case status == http.StatusOK:
+					tag, created = h.Get("ETag"), string(b)
+					if !strings.Contains(created, address) {
+						t.Errorf("%s: who wrote %s is answered %s", name, address, b)
+					}
+				case !strings.Contains(string(b), api.CodePreconditionNeeded):
+					t.Errorf("%s: %d %s", name, status, b)
+				}
+			})
+		}
+		all.Wait()
+		if writers[http.StatusOK] != 1 || writers[http.StatusPreconditionRequired] != 5 {
+			t.Errorf("%s: writers by status: %v", name, writers)
+		}
+		if _, h, b := r.raw("GET", path, "", ""); h.Get("ETag") != tag || string(b) != created {
+			t.Errorf("%s: what is read is %s %s, what was written %s %s", name, h.Get("ETag"), b, tag, created)
+		}
+	}
+}
+
+// TestWriterSeesItsOwn proves that a writer is answered with the revision it wrote, and not with one that somebody else has
+// written since; also where the write changed nothing.
+func TestWriterSeesItsOwn(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	r.apply(zoneYAML)
+	docs, errs := spec.Parse("", []byte(strings.Replace(zoneYAML, "192.0.2.53", "192.0.2.54", 1)))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var own [2]*planned
+	for i := range own { // the second one has nothing to change
+		var err error
+		if own[i], err = r.commit(t.Context(), &change{docs: docs, actor: "anna"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrote := own[0].plan.Revision
+	r.apply(strings.Replace(zoneYAML, "192.0.2.53", "192.0.2.55", 1))
+	for i, p := range own {
+		out, err := output(p.result(spec.KindZone, "gslb"))
+		if err != nil || out.Body.Revision != wrote || out.ETag != api.ETag(wrote) || out.Body.Actor != "anna" || !strings.Contains(string(out.Body.Document), "192.0.2.54") {
+			t.Errorf("write %d: %+v, %v; want revision %d", i, out, err, wrote)
+		}
 	}
 }

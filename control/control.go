@@ -212,7 +212,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Control, error) {
 		cfg: cfg, deps: deps, log: deps.Log, folder: dir,
 		observations: make(chan report.Observation, 1<<14), calls: make(chan func(), 64), done: make(chan struct{}),
 		nodeNews: make(chan struct{}, 1), enrolling: make(gate, 1), exports: make(gate, 1), backups: make(gate, 1),
-		feed: feed.New(4096), present: present{engine: engine.New(cfg.Points)}, current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
+		feed: feed.New(4096, time.Now()), present: present{engine: engine.New(cfg.Points)}, current: map[string]string{}, probeSent: map[string]uint64{}, probeFailed: map[string]probeFailure{}, localTrouble: map[string]string{}, flagged: map[string]bool{},
 	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())

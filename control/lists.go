@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"steerpoint/control/api"
 	"steerpoint/control/internal/filter"
@@ -139,13 +140,21 @@ func revisionValues(r *api.Revision, field, _ string) []string {
 	return []string{r.Action}
 }
 
+// foldKind makes kinds equal that are written in other case; those of resources also in plural, as in paths.
+func foldKind(kind string) string {
+	if k, ok := spec.ParseKind(kind); ok {
+		kind = string(k)
+	}
+	return strings.ToLower(kind)
+}
+
 // auditFields are the fields of a filter on the audit trail.
 var auditFields = []string{"kind", "name", "actor", "action"}
 
 func auditValues(l *api.AuditLine, field, _ string) []string {
 	switch field {
 	case "kind":
-		return []string{l.Kind}
+		return []string{foldKind(l.Kind)}
 	case "name":
 		return []string{l.Name}
 	case "actor":

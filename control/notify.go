@@ -49,6 +49,7 @@ func (c *Control) openNews() error {
 		Floor:   func() string { return switchNews(fmt.Sprintf("%016x", max(c.wallNow().UnixNano(), 0))) },
 		Failing: func(name string, on bool, message string) { c.alarms.set(api.AlarmNotify, name, on, message) },
 		Log:     c.log, AllowLocal: c.cfg.NotifyLocal, Timing: c.deps.notifyTiming, Secret: c.secrets.open,
+		Never: []string{c.cfg.SealKey},
 	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,8 +71,15 @@ func describeOverride(v *spec.Override) string {
 
 // overrideName is the name of the Override a request writes. The same target gives the same name, so that a second
 // force replaces the first. The sum keeps a-b/c and a/b-c apart.
-func overrideName(kind, target string) string {
-	sum := sha256.Sum256([]byte(kind + " " + target))
+func overrideName(kind, target string) string { return nthOverrideName(kind, target, 0) }
+
+// nthOverrideName gives other names for the same target, for when the first, n = 0, is taken.
+func nthOverrideName(kind, target string, n int) string {
+	summed := kind + " " + target
+	if n > 0 {
+		summed += " " + strconv.Itoa(n) // no target has a space
+	}
+	sum := sha256.Sum256([]byte(summed))
 	tail := fmt.Sprintf("-%x", sum[:4])
 	name := kind + "-" + strings.NewReplacer("/", "-", ".", "-").Replace(target)
 	return strings.TrimRight(name[:min(len(name), maxName-len(tail))], "-") + tail
@@ -97,9 +105,43 @@ func (c *Control) end(forText string, until *time.Time) (time.Time, error) {
 	return now.Add(d).UTC(), nil
 }
 
+// freeOverrideName is the name under which an override is written: that of one about the same target, which it replaces,
+// or the first that is free. Anybody can work out the first and give it to an Override of their own: that one must
+// neither be replaced nor stand in the way.
+func (c *Control) freeOverrideName(ctx context.Context, kind, target string) (string, error) {
+	same, again := map[string]bool{}, false // by name of each that is there: whether it is about this target
+	err := c.do(ctx, func() {
+		for _, v := range c.resources.set().Overrides() {
+			same[v.Name] = overrideKind(v) == kind && overrideTarget(v) == target
+			again = again || same[v.Name]
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	free := ""
+	// One of so many is free. The margin is for one that took a late name, when those that had the better ones are gone.
+	for n := range len(same) + 256 {
+		name := nthOverrideName(kind, target, n)
+		about, taken := same[name]
+		switch {
+		case about:
+			return name, nil
+		case !taken && !again:
+			return name, nil
+		case !taken && free == "":
+			free = name
+		}
+	}
+	return free, nil
+}
+
 // writeOverride stores an override and says what it did.
 func (c *Control) writeOverride(ctx context.Context, actor string, v spec.Override) (*api.OverrideResult, error) {
-	v.Name = overrideName(overrideKind(&v), overrideTarget(&v))
+	var err error
+	if v.Name, err = c.freeOverrideName(ctx, overrideKind(&v), overrideTarget(&v)); err != nil {
+		return nil, err
+	}
 	doc := spec.Resource{Kind: spec.KindOverride, Name: v.Name, Override: &v}
 	b, err := doc.JSON(spec.Minimal)
 	if err != nil {

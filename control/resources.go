@@ -218,7 +218,7 @@ func (c *Control) putInPlace(batch []store.Resource, rev int64) {
 
 // tell informs watchers of one written resource; was: it was stored before; old: what it was, if an Override.
 func (c *Control) tell(r *store.Resource, was bool, old *spec.Override) {
-	e := api.Event{Time: c.clock.Moment().Wall.UTC(), Kind: api.EventConfig, Actor: r.Meta.Actor}
+	e := api.Event{Time: c.clock.Moment().Wall.UTC(), Kind: api.EventConfig, Actor: r.Meta.Actor, Subject: keyOf(r)}
 	if r.Kind == string(spec.KindOverride) {
 		e.Kind, e.Subject = api.EventOverride, r.Name
 	}
@@ -314,7 +314,9 @@ func (c *Control) reconfigure() {
 	c.dropKept()
 	waiting := len(c.engine.Kept())
 	c.tape.configuration(now.At, c.resources.docs, overrides)
+	before := c.engine.Services()
 	c.take(now, c.engine.Configure(now.At, now.Wall, c.resources.set(), overrides))
+	c.answeredAnew(now, before)
 	for _, err := range c.engine.Refused() {
 		c.log.Error("saved state refused", "error", err)
 	}

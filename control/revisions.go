@@ -304,10 +304,13 @@ func differences(key string, before, after []byte) []string {
 // stored, and refused when somebody wrote since the plan that was shown.
 func (c *Control) rollback(ctx context.Context, actor string, r *api.RollbackRequest) (api.Plan, error) {
 	kind, err := parseKind(r.Kind)
-	if err == nil {
-		err = c.maySee(ctx, r.Kind, r.Name)
-	}
 	if err != nil {
+		return api.Plan{}, err
+	}
+	if p := callerOf(ctx).past("rollback", r.Kind); p != nil {
+		return api.Plan{}, p
+	}
+	if err := c.maySee(ctx, r.Kind, r.Name); err != nil {
 		return api.Plan{}, err
 	}
 	if !r.DryRun && strings.TrimSpace(r.Reason) == "" {
@@ -356,6 +359,7 @@ func (c *Control) auditTrail(ctx context.Context, in *auditInput) (*body[api.Aud
 	if err != nil {
 		return nil, err
 	}
+	f = f.Folded("kind", foldKind)
 	c.awaitHistory(ctx)
 	fits := func(l *api.AuditLine) bool {
 		return f.Match(func(field, key string) []string { return auditValues(l, field, key) })

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"steerpoint/control/api"
+	"steerpoint/control/internal/store"
 	"steerpoint/control/internal/web"
 	"steerpoint/spec"
 )
@@ -151,6 +152,14 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
+// tokenName is the name of the caller's token of the API; "" for the token of the folder, and for this process itself.
+func (c *caller) tokenName() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
 // limited reports whether the caller is for some services only.
 func (c *caller) limited() bool { return c != nil && len(c.services) > 0 }
 
@@ -223,6 +232,9 @@ func (c *Control) refuses(ctx huma.Context, who *caller) *api.Problem {
 	case reachNamed:
 		return who.named(ctx)
 	case reachResource:
+		if p := who.past(op.OperationID, ctx.Param("kind")); p != nil {
+			return p
+		}
 		return c.sees(ctx.Context(), who, ctx.Param("kind"), ctx.Param("name"))
 	case reachOwn, reachShared:
 		return nil
@@ -269,6 +281,19 @@ func (c *Control) sees(ctx context.Context, who *caller, kindText, name string) 
 	return who.notOwn(string(kind) + " " + name)
 }
 
+// past refuses a limited caller what reads the history of Overrides. One that is gone does not say any more whose it was,
+// and its name can be guessed: it is made from its target.
+func (c *caller) past(operation, kindText string) *api.Problem {
+	if kind, ok := spec.ParseKind(kindText); !c.limited() || !ok || kind != spec.KindOverride {
+		return nil
+	}
+	switch operation {
+	case "history", "historyRevision", "rollback":
+		return c.notForAll(operation + " of Overrides")
+	}
+	return nil
+}
+
 // ownOverride reports whether an override is about a service of the caller. One that is not stored is: who reads it is told
 // so, and who writes it is asked what it is about.
 func (c *Control) ownOverride(ctx context.Context, who *caller, name string) (own bool, p *api.Problem) {
@@ -307,6 +332,12 @@ func (c *Control) mayChange(ctx context.Context, p *planned, current, next *spec
 		ch := &p.plan.Changes[i]
 		if !ownChange(who, spec.Kind(ch.Kind), ch.Name, current, next) {
 			return who.notOwn(ch.Kind + " " + ch.Name)
+		}
+		if ch.Kind != string(spec.KindService) {
+			continue
+		}
+		if p := mayTake(who, ch.Name, current, next); p != nil {
+			return p
 		}
 	}
 	return nil
@@ -378,31 +409,30 @@ func mayExplain(ctx context.Context, x *api.Explanation) error {
 	return nil
 }
 
-// narrow leaves out of an answer what a limited caller may not see. Everything else was refused before.
+// narrow leaves out of an answer what a limited caller may not see. Everything else was refused before, or left out where
+// it is cut into pages: the cursor of a page names an entry.
 func narrow(ctx huma.Context, _ string, v any) (any, error) {
 	who := callerOf(ctx.Context())
 	if !who.limited() {
 		return v, nil
 	}
 	switch a := v.(type) {
-	case api.ResourceList:
-		a.Resources = slices.DeleteFunc(slices.Clone(a.Resources), func(r api.Resource) bool { return !ownResource(who, &r) })
-		return a, nil
 	case api.Status:
 		return narrowStatus(who, a), nil
 	}
 	return v, nil
 }
 
-func ownResource(who *caller, r *api.Resource) bool {
-	switch spec.Kind(r.Kind) {
+// ownStored reports whether a caller may see a stored resource.
+func (c *Control) ownStored(who *caller, s *store.Resource) bool {
+	switch spec.Kind(s.Kind) {
 	case spec.KindZone:
 		return true
 	case spec.KindService:
-		return who.owns(r.Name)
+		return who.owns(s.Name)
 	case spec.KindOverride:
-		docs, errs := spec.Parse("", r.Document)
-		return len(errs) == 0 && len(docs) == 1 && docs[0].Override != nil && who.owns(overrideService(docs[0].Override))
+		doc, err := c.parsed.get(s)
+		return err == nil && doc.Override != nil && who.owns(overrideService(doc.Override))
 	}
 	return false
 }
@@ -419,12 +449,22 @@ func narrowStatus(who *caller, s api.Status) api.Status {
 	return s
 }
 
-// hears reports whether a caller is told of an event: of those about no service, not of alarms that name others'.
+// hears reports whether a caller is told of an event: of those about no service, but not of alarms that name others', nor
+// of writes of what it may not read.
 func (c *caller) hears(e *api.Event) bool {
-	if !c.limited() || e.Kind != api.EventAlarm {
+	if !c.limited() {
 		return true
 	}
-	return ownAlarm(c, &api.Alarm{Code: e.Code, Subject: e.Subject})
+	switch e.Kind {
+	case api.EventAlarm:
+		return ownAlarm(c, &api.Alarm{Code: e.Code, Subject: e.Subject})
+	case api.EventConfig:
+		kind, _ := splitRule(e.Subject)
+		return kind == string(spec.KindZone) || c.owns(e.Service)
+	case api.EventOverride:
+		return c.owns(e.Service)
+	}
+	return e.Service == "" || c.owns(e.Service)
 }
 
 func ownAlarm(who *caller, a *api.Alarm) bool {
@@ -435,7 +475,7 @@ func ownAlarm(who *caller, a *api.Alarm) bool {
 	case api.AlarmResource:
 		kind, name := splitRule(a.Subject)
 		return kind == string(spec.KindService) && who.owns(name)
-	case api.AlarmNotify, api.AlarmMassSwitch:
+	case api.AlarmNotify, api.AlarmMassSwitch, api.AlarmSealKey: // which name targets, rules of all, and Secrets
 		return false
 	}
 	return true

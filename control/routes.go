@@ -158,6 +158,9 @@ func (c *Control) listResources(ctx context.Context, in *kindInput) (*tagged[api
 		return out, nil
 	}
 	all := slices.DeleteFunc(view.Resources, func(s store.Resource) bool { return s.Kind != string(kind) })
+	if who := callerOf(ctx); who.limited() { // before filter and page: both would tell of what is left out later
+		all = slices.DeleteFunc(all, func(s store.Resource) bool { return !c.ownStored(who, &s) })
+	}
 	all = fitting(f, all, func(s *store.Resource, field, key string) []string { return c.resourceValues(s, field, key) })
 	page, next, err := pageOf(listName("resources", string(kind)), in.PageInput, all, func(s *store.Resource) string { return s.Name })
 	if err != nil {
@@ -238,21 +241,18 @@ func (c *Control) putResource(ctx context.Context, in *putInput) (*resourceOutpu
 	if err := in.check(string(kind)+" "+in.Name, s.Revision); err != nil {
 		return nil, err
 	}
-	if !in.given() && docs[0].Revision == 0 && s.Revision != 0 {
-		return nil, problem(http.StatusPreconditionRequired, api.CodePreconditionNeeded, "Revision needed",
-			fmt.Sprintf("%s %s exists: say in If-Match which revision you replace (it is %d now)", kind, in.Name, s.Revision))
-	}
 	ch := &change{docs: docs, applySet: s.Meta.ApplySet, actor: in.actor()}
-	if in.given() { // what was compared is what is replaced
+	switch {
+	case in.given(): // what was compared is what is replaced
 		ch.expect = map[string]int64{docs[0].Key(): s.Revision}
+	case docs[0].Revision == 0: // looked at where it is written: two may come at once
+		ch.create = docs[0].Key()
 	}
-	if _, err := c.commit(ctx, ch); err != nil {
+	p, err := c.commit(ctx, ch)
+	if err != nil {
 		return nil, err
 	}
-	if s, err = c.stored(ctx, kind, in.Name); err != nil {
-		return nil, err
-	}
-	return output(s)
+	return output(p.result(kind, in.Name))
 }
 
 func (c *Control) deleteResource(ctx context.Context, in *NameInput) error {

@@ -45,6 +45,9 @@ var seriesSteps = []time.Duration{
 	30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
+// seriesValues bounds the points of all series of one answer: each is held in memory with its histogram.
+const seriesValues = 200_000
+
 // seriesReaders is how many queries read at a time: one of 90 days may read a million samples.
 const seriesReaders = 2
 
@@ -75,6 +78,32 @@ func (c *Control) answered(now moment.Moment, o *engineOutcome) {
 	c.deps.Record.Answered(a)
 }
 
+// answeredAnew records what the rules of changed services answer now. A weight, or an address that is not probed yet, is no
+// outcome of the engine, but other visitors. before: the services until now; those that are the same are left out.
+func (c *Control) answeredAnew(now moment.Moment, before []*spec.Service) {
+	if c.deps.Record == nil {
+		return
+	}
+	same := make(map[*spec.Service]bool, len(before))
+	for _, s := range before {
+		same[s] = true
+	}
+	at := c.clock.Wall(now.At)
+	for _, s := range c.engine.Services() {
+		if same[s] {
+			continue
+		}
+		for i := range s.Rules {
+			if v, ok := c.engine.View(now.At, s.Name+"/"+s.Rules[i].Name); ok {
+				c.deps.Record.Answered(report.Answer{
+					At: at, Service: s.Name, Rule: s.Rules[i].Name, Targets: answerTargets(s, v.Rule, &v.Decision, v.Edges),
+					Empty: v.Decision.AllDown == steering.AllDownEmpty,
+				})
+			}
+		}
+	}
+}
+
 func (c *Control) service(name string) *spec.Service {
 	i := slices.IndexFunc(c.engine.Services(), func(s *spec.Service) bool { return s.Name == name })
 	if i < 0 {
@@ -85,10 +114,12 @@ func (c *Control) service(name string) *spec.Service {
 
 // answerTargets are the addresses that a decision sends visitors to, as the map has them: those of the edge or edges
 // answered, less those that are down, unless all are. An edge's part is divided among its addresses. A fallback has no
-// targets: nothing probes it. A rule that answers with nothing has those that it would answer with otherwise.
+// targets: nothing probes it. A rule that answers with nothing has those that it would answer with otherwise. The weights
+// sum to 1.
 func answerTargets(s *spec.Service, rule *spec.Rule, d *steering.Decision, edges []steering.EdgeStatus) []report.AnswerTarget {
 	names, weighted := answeredEdges(d), len(d.Set) > 0
 	var out []report.AnswerTarget
+	sum := 0.0
 	for i := range edges {
 		e := &edges[i]
 		configured := s.Edge(e.Edge)
@@ -112,6 +143,12 @@ func answerTargets(s *spec.Service, rule *spec.Rule, d *steering.Decision, edges
 		for _, address := range well {
 			out = append(out, report.AnswerTarget{Edge: e.Edge, Address: address, Weight: weight / float64(len(well))})
 		}
+		if len(well) > 0 {
+			sum += weight
+		}
+	}
+	for i := range out {
+		out[i].Weight /= sum
 	}
 	return out
 }
@@ -205,6 +242,13 @@ func (c *Control) seriesOf(ctx context.Context, in *seriesInput) (*body[api.Seri
 	if err != nil {
 		return nil, err
 	}
+	n, err := c.countSeries(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Step, err = seriesStep(in.Step, q.To.Sub(q.From), n); err != nil {
+		return nil, err
+	}
 	if err := c.reading.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -251,7 +295,43 @@ func (c *Control) knowsSeries(ctx context.Context, in *seriesInput) error {
 	return err
 }
 
-// seriesQuery reads what is asked for.
+// countSeries is how many series a query asks for, of what is configured now; of what is gone nobody knows before reading.
+func (c *Control) countSeries(ctx context.Context, q *report.SeriesQuery) (n int, err error) {
+	err = c.do(ctx, func() {
+		s := c.service(q.Service)
+		if s == nil {
+			return
+		}
+		for i := range s.Rules {
+			r := &s.Rules[i]
+			if q.Rule != "" && q.Rule != r.Name {
+				continue
+			}
+			if q.Steered {
+				n++
+			}
+			switch {
+			case q.Edges && q.Edge != "":
+				n++
+			case q.Edges:
+				n += ruleEdges(r)
+			}
+		}
+	})
+	return n, err
+}
+
+// ruleEdges is how many edges take part in a rule at any time.
+func ruleEdges(r *spec.Rule) int {
+	names := slices.Clone(r.Edges)
+	for i := range r.Schedule {
+		names = append(names, r.Schedule[i].Edges...)
+	}
+	slices.Sort(names)
+	return len(slices.Compact(names))
+}
+
+// seriesQuery reads what is asked for, but for the step.
 func (c *Control) seriesQuery(in *seriesInput) (report.SeriesQuery, error) {
 	now := c.wallNow().UTC()
 	q := report.SeriesQuery{
@@ -278,8 +358,7 @@ func (c *Control) seriesQuery(in *seriesInput) (report.SeriesQuery, error) {
 	case window > seriesMost+time.Hour: // who asks for 90 days means what there is
 		return q, badRequest("query.from", "more than 90 days are not kept")
 	}
-	q.Step, err = seriesStep(in.Step, window)
-	return q, err
+	return q, nil
 }
 
 func parseBack(now time.Time, s string) (time.Time, error) {
@@ -293,16 +372,18 @@ func parseBack(now time.Time, s string) (time.Time, error) {
 	return t, nil
 }
 
-// seriesStep reads a step, or chooses one. A window that does not begin at a multiple of the step touches one more.
-func seriesStep(s string, window time.Duration) (time.Duration, error) {
+// seriesStep reads a step, or chooses one, for so many series. A window that does not begin at a multiple of the step
+// touches one more.
+func seriesStep(s string, window time.Duration, series int) (time.Duration, error) {
 	points := func(step time.Duration) time.Duration { return (window+step-1)/step + 1 }
+	most := min(seriesPoints, time.Duration(seriesValues/max(series, 1)))
 	if s == "" {
 		for _, step := range seriesSteps {
-			if points(step) <= seriesPoints {
+			if points(step) <= most {
 				return step, nil
 			}
 		}
-		return seriesSteps[len(seriesSteps)-1], nil
+		return 0, tooManyValues(series, points(seriesSteps[len(seriesSteps)-1]))
 	}
 	step, err := time.ParseDuration(s)
 	if err != nil || step <= 0 || step > seriesMost {
@@ -312,7 +393,14 @@ func seriesStep(s string, window time.Duration) (time.Duration, error) {
 	if points(step) > seriesPoints {
 		return 0, badRequest("query.step", "a step of %v over %v is more than %d points: take a longer step, or leave it out", step, window, seriesPoints)
 	}
+	if points(step) > most {
+		return 0, tooManyValues(series, points(step))
+	}
 	return step, nil
+}
+
+func tooManyValues(series int, points time.Duration) error {
+	return badRequest("query.step", "%d series of up to %d points are more than %d points in one answer: take a longer step or a shorter time, or name a rule or an edge", series, points, seriesValues)
 }
 
 func seriesView(s *report.Series) api.Series {

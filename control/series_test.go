@@ -134,8 +134,28 @@ func TestSeriesAreTold(t *testing.T) {
 	}
 }
 
+// TestWeightsAreTold changes nothing but the weights of edges that share visitors: series go by the new ones at once, without
+// an observation or a verdict.
+// Covers: A12, issue4 series
+func TestWeightsAreTold(t *testing.T) {
+	k := &kept{}
+	r := start(t, t.TempDir(), nil, withSeries(k))
+	weighted := strings.Replace(shopYAML, "mode: failover\n    edges: [east, west, south]", "mode: weighted\n    edges: [east, west]", 1)
+	r.apply(zoneYAML, weighted)
+	if got, _ := k.newest("default"); !slices.Equal(got, []string{"east 192.0.2.1 0.5", "west 192.0.2.2 0.5"}) {
+		t.Fatalf("answered at first: %v", got)
+	}
+	r.pass(time.Second)
+	r.apply(zoneYAML, strings.Replace(weighted, "addresses: [192.0.2.1]", "addresses: [192.0.2.1], weight: 150", 1))
+	got, at := k.newest("default")
+	if !slices.Equal(got, []string{"east 192.0.2.1 0.75", "west 192.0.2.2 0.25"}) || !at.Equal(r.Wall()) {
+		t.Errorf("answered with other weights at %v: %v, now %v", at, got, r.Wall())
+	}
+}
+
 // TestAnswerTargets holds what visitors are sent to against what the map would answer: addresses that are down are left
-// out unless all are, a fixed rule heeds no probe, edges that share count by weight, and a fallback has no targets.
+// out unless all are, a fixed rule heeds no probe, edges that share count by weight and as one together, and a fallback has
+// no targets.
 // Covers: A12, issue4 series
 func TestAnswerTargets(t *testing.T) {
 	docs, errs := spec.Parse("shop", []byte(shopYAML))
@@ -166,10 +186,10 @@ func TestAnswerTargets(t *testing.T) {
 		{"default", steering.Decision{Edge: "south"}, edges, "[{south south2 1}]"},
 		{"fixed", steering.Decision{Edge: "south"}, edges, "[{south south1 0.5} {south south2 0.5}]"},
 		{"default", steering.Decision{Edge: "south"}, dead, "[{south south1 0.5} {south south2 0.5}]"},
-		{"default", steering.Decision{Edge: "east,west", Set: []string{"east", "west"}}, edges, "[{east east1 50} {west west1 150}]"},
+		{"default", steering.Decision{Edge: "east,west", Set: []string{"east", "west"}}, edges, "[{east east1 0.25} {west west1 0.75}]"},
 		{"default", steering.Decision{Edge: "fallback:192.0.2.9"}, edges, "[]"},
 		{"default", steering.Decision{}, edges, "[]"},
-		{"default", steering.Decision{Edge: "west", AllDown: steering.AllDownAll, List: []string{"east", "west"}}, dead, "[{east east1 1} {west west1 1}]"},
+		{"default", steering.Decision{Edge: "west", AllDown: steering.AllDownAll, List: []string{"east", "west"}}, dead, "[{east east1 0.5} {west west1 0.5}]"},
 		{"default", steering.Decision{Edge: "west", AllDown: steering.AllDownFirst, List: []string{"east", "west"}}, dead, "[{east east1 1}]"},
 		{"default", steering.Decision{Edge: "west", AllDown: steering.AllDownEmpty, List: []string{"east"}}, dead, "[{east east1 1}]"},
 	} {
@@ -179,7 +199,25 @@ func TestAnswerTargets(t *testing.T) {
 	}
 }
 
-// TestSeriesAPI asks for windows of all lengths and for what is not there, and finds the figures of a day in status.
+// wideService is a service of so many rules, each with so many edges.
+func wideService(rules, edges int) string {
+	var b, names strings.Builder
+	b.WriteString("apiVersion: steerpoint/v1\nkind: Service\nname: wide\ndomains: [wide.example.com]\nedges:\n")
+	for i := range edges {
+		fmt.Fprintf(&b, "  - {name: e%d, addresses: [192.0.2.%d]}\n", i, 100+i)
+		fmt.Fprintf(&names, "e%d, ", i)
+	}
+	b.WriteString("rules:\n")
+	scope := `"*"`
+	for i := range rules {
+		fmt.Fprintf(&b, "  - {name: r%d, scope: %s, mode: failover, edges: [%s]}\n", i, scope, strings.TrimSuffix(names.String(), ", "))
+		scope = fmt.Sprintf("{cidr: [203.0.%d.0/24]}", i)
+	}
+	return b.String()
+}
+
+// TestSeriesAPI asks for windows of all lengths, for too much, and for what is not there, and finds the figures of a day in
+// status.
 // Covers: A12, issue4 series, issue2 bad input
 func TestSeriesAPI(t *testing.T) {
 	k := &kept{}
@@ -211,6 +249,10 @@ func TestSeriesAPI(t *testing.T) {
 		t.Errorf("figures %+v, point %+v", total, point)
 	}
 	at := func(ago time.Duration) string { return api.TimeParam(now.Add(-ago)) }
+	r.apply(zoneYAML, shopYAML, wideService(15, 20))
+	k.mu.Lock()
+	asked := len(k.asked)
+	k.mu.Unlock()
 	for _, q := range []struct {
 		service string
 		params  api.SeriesParams
@@ -227,9 +269,23 @@ func TestSeriesAPI(t *testing.T) {
 		{"shop", api.SeriesParams{From: at(200 * 24 * time.Hour)}, api.CodeBadRequest},
 		{"shop", api.SeriesParams{From: at(30 * 24 * time.Hour), Step: "10s"}, api.CodeBadRequest},
 		{"shop", api.SeriesParams{Step: "long"}, api.CodeBadRequest},
+		{"wide", api.SeriesParams{From: at(2 * time.Hour), Step: "10s"}, api.CodeBadRequest},
 	} {
 		if _, err := r.client.Series(t.Context(), q.service, q.params); api.CodeOf(err) != q.code {
 			t.Errorf("%+v: %v, want %s", q, err, q.code)
+		}
+	}
+	k.mu.Lock()
+	for _, q := range k.asked[asked:] {
+		if q.Service == "wide" {
+			t.Errorf("read though it is too much: %+v", q)
+		}
+	}
+	k.mu.Unlock()
+	// Without a step a longer one is chosen; one rule alone has room for the shortest.
+	for rule, step := range map[string]float64{"": 20, "r3": 10} {
+		if a, err := r.client.Series(t.Context(), "wide", api.SeriesParams{Rule: rule, From: at(2 * time.Hour)}); err != nil || a.StepSeconds != step {
+			t.Errorf("wide, rule %q: step %v, %v; want %v", rule, a.StepSeconds, err, step)
 		}
 	}
 	k.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,6 +25,10 @@ const (
 	watchIdle   = 15 * time.Second
 	watchBatch  = 256
 	maxWatchers = 1000
+	// watchesPerToken is for one token of the API: a screen has one, a team's some dozens, and no token shuts out others.
+	watchesPerToken = 50
+	// watchesForAdmins are the last of maxWatchers, which many tokens together cannot take either.
+	watchesForAdmins = 100
 )
 
 var typeOfProblem = reflect.TypeFor[api.Problem]()
@@ -43,27 +48,66 @@ func (c *Control) watchRoute(stop context.Context, a huma.API) {
 			"text/event-stream": {Schema: a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[api.Event](), true, "Event")},
 		},
 	}}
-	slots := make(chan struct{}, maxWatchers)
-	huma.Register(a, op, func(_ context.Context, in *watchInput) (*huma.StreamResponse, error) {
+	open := watchers{byToken: map[string]int{}}
+	huma.Register(a, op, func(ctx context.Context, in *watchInput) (*huma.StreamResponse, error) {
 		last, err := in.from(c.feed.Last())
 		if err != nil {
 			return nil, asProblem(err)
 		}
-		select {
-		case slots <- struct{}{}:
-		default:
-			return nil, problem(http.StatusServiceUnavailable, api.CodeTooMany, "Too many watchers", fmt.Sprintf("%d watch already: close some", maxWatchers))
+		who := callerOf(ctx)
+		if p := open.enter(who); p != nil {
+			return nil, p
 		}
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			defer func() { <-slots }()
+			defer open.leave(who)
 			r, w := humago.Unwrap(hc)
-			s := &stream{w: w, rc: http.NewResponseController(w), service: in.Service, last: last, patience: c.deps.watchWrite, who: callerOf(r.Context())}
+			s := &stream{w: w, rc: http.NewResponseController(w), service: in.Service, last: last, patience: c.deps.watchWrite, who: who}
 			c.metrics.watchers.Inc()
 			defer c.metrics.watchers.Dec()
 			// The error is the client's going: nobody to tell.
 			_ = c.stream(stop, r.Context(), s)
 		}}, nil
 	})
+}
+
+// watchers counts the streams that are open.
+type watchers struct {
+	mu      sync.Mutex
+	all     int
+	byToken map[string]int // of the API, by name
+}
+
+// enter takes a place for a stream, or says why the caller gets none.
+func (w *watchers) enter(who *caller) *api.Problem {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	places := maxWatchers
+	if who != nil && who.role < roleAdmin {
+		places -= watchesForAdmins
+	}
+	switch token := who.tokenName(); {
+	case token != "" && w.byToken[token] >= watchesPerToken:
+		return problem(http.StatusTooManyRequests, api.CodeTooMany, "Too many watches of one token",
+			fmt.Sprintf("token %s has %d watches open, which is as many as one may: close some, or have an admin make another token", token, watchesPerToken))
+	case w.all >= places:
+		return problem(http.StatusServiceUnavailable, api.CodeTooMany, "Too many watchers", fmt.Sprintf("%d watch already: close some", w.all))
+	case token != "":
+		w.byToken[token]++
+	}
+	w.all++
+	return nil
+}
+
+// leave gives the place back.
+func (w *watchers) leave(who *caller) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all--
+	if token := who.tokenName(); token != "" {
+		if w.byToken[token]--; w.byToken[token] == 0 {
+			delete(w.byToken, token)
+		}
+	}
 }
 
 func (in *watchInput) from(newest uint64) (uint64, error) {

@@ -20,7 +20,8 @@ type Answer struct {
 	Empty bool
 }
 
-// AnswerTarget is one address that visitors are sent to. Weights say which part of them: only their ratio counts.
+// AnswerTarget is one address that visitors are sent to. Weight is the part of them, above 0 to 1: those of an answer
+// sum to 1, so that an observation of each counts as one in all, however many share.
 type AnswerTarget struct {
 	Edge, Address string
 	Weight        float64

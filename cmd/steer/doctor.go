@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -129,7 +130,8 @@ func (a *app) serverChecks(ctx context.Context) []doctor.Result {
 	}
 	if err != nil {
 		level := doctor.Fail
-		if faultOf(err).Code == "SERVER_UNKNOWN" { // nothing was started or named: what is said of the machine stands alone
+		// Nothing was started or named: what is said of the machine stands alone.
+		if faultOf(err).Code == "SERVER_UNKNOWN" && !errors.Is(err, locate.ErrGone) {
 			level = doctor.Unknown
 		}
 		return []doctor.Result{{Check: "server", Level: level, Detail: faultOf(err).Error(), Do: faultOf(err).Do}}

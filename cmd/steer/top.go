@@ -25,6 +25,13 @@ const (
 	topRest  = 200 * time.Millisecond
 )
 
+const (
+	// topPatience is how long an answer may take: a server that hangs is asked again, and goes on when it does.
+	topPatience = 5 * time.Second
+	// topStale is the age from which a frame says how old it is: above a turn of topEvery on a slow line.
+	topStale = 3 * time.Second
+)
+
 // topLimit is how many switches are asked for.
 const topLimit = 50
 
@@ -100,7 +107,13 @@ func (a *app) top(ctx context.Context, c *api.Client, view *render.TopView, in, 
 	t.start(&parts, failed, func() error { return topFrames(ctx, c, events, frames) })
 
 	view.Keys = true
+	fresh := time.Now()
+	tick := time.NewTicker(topEvery)
+	defer tick.Stop()
 	for {
+		if view.Stale = time.Since(fresh); view.Stale < topStale {
+			view.Stale = 0
+		}
 		if err := t.draw(a, view); err != nil {
 			return err
 		}
@@ -112,7 +125,7 @@ func (a *app) top(ctx context.Context, c *api.Client, view *render.TopView, in, 
 		case f := <-frames:
 			view.Trouble = f.trouble
 			if f.view != nil {
-				view.Status, view.Switches = f.view.Status, f.view.Switches
+				view.Status, view.Switches, fresh = f.view.Status, f.view.Switches, time.Now()
 			}
 		case k := <-keys:
 			if k == keyQuit {
@@ -120,6 +133,7 @@ func (a *app) top(ctx context.Context, c *api.Client, view *render.TopView, in, 
 			}
 			t.press(view, k)
 		case <-resized: // the next frame has the new size
+		case <-tick.C: // a server that hangs sends no frames, which has to be seen
 		}
 	}
 }
@@ -141,9 +155,11 @@ func topFrames(ctx context.Context, c *api.Client, events <-chan struct{}, frame
 		}
 		var f topFrame
 		var err error
-		if f.view, err = topAsk(ctx, c); err != nil {
+		ask, cancel := context.WithTimeout(ctx, topPatience)
+		if f.view, err = topAsk(ask, c); err != nil {
 			f.trouble = err.Error()
 		}
+		cancel()
 		select {
 		case frames <- f:
 		case <-ctx.Done():
@@ -202,12 +218,12 @@ var topKeys = map[string]topKey{
 	"\x1b[H": keyHome, "\x1b[1~": keyHome, "\x1bOH": keyHome, "\x1b[F": keyEnd, "\x1b[4~": keyEnd, "\x1bOF": keyEnd,
 }
 
-// parseKeys splits what was read into keys; what is none is left out.
+// parseKeys splits what was read into keys; what is none is left out, a whole sequence at once: F2 ends in a Q.
 func parseKeys(s string) (keys []topKey) {
 	for s != "" {
-		n := 1
+		n := sequence(s)
 		for seq, k := range topKeys {
-			if len(seq) >= n && strings.HasPrefix(s, seq) {
+			if strings.HasPrefix(s, seq) {
 				n = len(seq)
 				keys = append(keys, k)
 				break
@@ -216,6 +232,31 @@ func parseKeys(s string) (keys []topKey) {
 		s = s[n:]
 	}
 	return keys
+}
+
+// sequence is how many bytes of s one press of a key sent (ECMA-48, section 5.4, and xterm's ESC O x).
+func sequence(s string) int {
+	if len(s) < 2 || s[0] != 0x1b || s[1] < ' ' { // another begins with ESC, and Ctrl-C stays what it is
+		return 1
+	}
+	from := 2
+	switch {
+	case s[1] == 'O':
+		return min(3, len(s))
+	case s[1] != '[':
+		return 2 // a key with Alt
+	case len(s) > 2 && s[2] == '[':
+		from = 3 // F1 to F5 of the Linux console are ESC [ [ x
+	}
+	for i := from; i < len(s); i++ {
+		switch {
+		case s[i] >= 0x40 && s[i] <= 0x7e:
+			return i + 1
+		case s[i] < ' ': // it was cut off
+			return i
+		}
+	}
+	return len(s)
 }
 
 // topScreen is the terminal.

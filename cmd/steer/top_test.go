@@ -115,7 +115,17 @@ func (p *pty) settings(t *testing.T) unix.Termios {
 // topServer answers as control does, with so many rules, in the first of which the edge changes with down.
 func topServer(t *testing.T, rules int, down *atomic.Bool) {
 	t.Helper()
+	topServerThatHangs(t, rules, down, new(atomic.Bool))
+}
+
+// topServerThatHangs takes questions and says nothing while hung is set.
+func topServerThatHangs(t *testing.T, rules int, down, hung *atomic.Bool) {
+	t.Helper()
 	status := func(w http.ResponseWriter, r *http.Request) {
+		if hung.Load() {
+			<-r.Context().Done()
+			return
+		}
 		now := time.Now()
 		s := api.Status{Version: "0.1.0", Node: "n1", Now: now, Started: now.Add(-time.Hour)}
 		sv := api.ServiceStatus{Name: "shop"}
@@ -206,6 +216,43 @@ func TestTopInATerminal(t *testing.T) {
 	}
 }
 
+// TestTopWhileTheServerHangs says how old a frame is while the server is stopped and says nothing, not even that it is gone,
+// and goes on when it does.
+func TestTopWhileTheServerHangs(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "steer")
+	install(t, program, self(t))
+	var down, hung atomic.Bool
+	topServerThatHangs(t, 3, &down, &hung)
+	p := openPTY(t)
+	p.resize(t, 100, 30)
+	c := exec.Command(program, "top")
+	c.Stdin, c.Stdout, c.Stderr = p.slave, p.slave, p.slave
+	c.Env = append(os.Environ(), "TERM=xterm")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	defer func() { _ = c.Process.Kill() }()
+	p.await(t, "the first frame", func(f string) bool { return strings.Contains(f, "shop/r00") })
+	hung.Store(true)
+	p.await(t, "the age of the frame", func(f string) bool {
+		return strings.Contains(f, "no news for ") && strings.Contains(f, "shop/r00")
+	})
+	p.await(t, "why there is no news", func(f string) bool { return strings.Contains(f, "no news for ") && strings.Contains(f, "deadline") })
+	hung.Store(false)
+	p.await(t, "news again", func(f string) bool { return strings.Contains(f, "shop/r00") && !strings.Contains(f, "no news") })
+	p.press(t, "q")
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(startWait):
+		t.Fatal("it does not end")
+	}
+}
+
 // walk uses every key, and changes what the server says and how large the terminal is.
 func walk(t *testing.T, p *pty, c *exec.Cmd, down *atomic.Bool) {
 	down.Store(true)
@@ -269,5 +316,16 @@ func TestKeys(t *testing.T) {
 	want := []topKey{keySort, keyUp, keyDown, keyPageUp, keyPageDown, keyHome, keyQuit}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+	for name, other := range map[string]string{
+		"F2": "\x1bOQ", "F3 with Shift": "\x1b[1;2R", "F4": "\x1bOS", "F2 of the console": "\x1b[[B", "Ctrl-Up": "\x1b[1;5A", "Alt-q": "\x1bq", "Alt-F2": "\x1b\x1bOQ",
+		"Alt-s": "\x1bs", "Insert": "\x1b[2~", "one that is cut off": "\x1b[1;", "a mouse": "\x1b[<0;1;1M", "Escape": "\x1b",
+	} {
+		if got := parseKeys(other); len(got) != 0 {
+			t.Errorf("%s does %v", name, got)
+		}
+		if got := parseKeys(other + "\x1b[Aq"); !slices.Equal(got, []topKey{keyUp, keyQuit}) {
+			t.Errorf("what follows %s is %v", name, got)
+		}
 	}
 }

@@ -78,7 +78,7 @@ const (
 
 // Event is one line of the watch stream. Fields that do not belong to the kind are absent.
 type Event struct {
-	ID      uint64    `json:"id"` // grows by one; starts anew with the process
+	ID      uint64    `json:"id"` // grows by one, and with a restart by more
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind" enum:"switch,initial,verdict,degraded,all-down,suspended,restored,damped,ack,config,override,alarm,node,point,gap"`
 	Service string    `json:"service,omitempty"`
@@ -97,7 +97,7 @@ type Event struct {
 	Actor   string    `json:"actor,omitempty"`
 	Seconds float64   `json:"seconds,omitempty"` // detection of a switch, publication of an ack
 	Code    string    `json:"code,omitempty"`    // of an alarm
-	Subject string    `json:"subject,omitempty"` // what an alarm is about; the name of an override
+	Subject string    `json:"subject,omitempty"` // what an alarm is about; the name of an override; kind/name of other configuration
 	Message string    `json:"message"`           // one sentence for people
 }
 

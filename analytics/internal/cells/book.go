@@ -39,6 +39,11 @@ type answer struct {
 	empty   bool
 }
 
+// holds reports whether another answer, not older, says nothing new: control says it anew whenever it may have changed.
+func (a *answer) holds(next *answer) bool {
+	return a.at <= next.at && a.empty == next.empty && slices.Equal(a.targets, next.targets)
+}
+
 // NewBook makes a book without cells.
 func NewBook() *Book { return &Book{services: map[string]map[string]*ruleBook{}} }
 
@@ -82,7 +87,11 @@ func (b *Book) Answered(a report.Answer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.rule(a.Service, a.Rule)
-	r.answers = append(r.answers, answer{a.At.UnixNano(), slices.Clone(a.Targets), a.Empty})
+	next := answer{a.At.UnixNano(), slices.Clone(a.Targets), a.Empty}
+	if n := len(r.answers); n > 0 && r.answers[n-1].holds(&next) {
+		return
+	}
+	r.answers = append(r.answers, next)
 }
 
 // answered gives the weight of an address among those answered at an instant; 0: it was none of them. An answer holds
@@ -242,13 +251,17 @@ func (b *Book) Sum(k Key) Tally {
 }
 
 // Restore puts cells back that were open when the process before this one ended. Those that start before open are on disk,
-// and left out.
-func (b *Book) Restore(list []Cell, open int64) {
+// and left out. It gives those back that this book has closed already, by start and key.
+func (b *Book) Restore(list []Cell, open int64) (over []Cell) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range list {
 		c := &list[i]
-		if c.Start < max(open, b.closed) {
+		switch {
+		case c.Start < open:
+			continue
+		case c.Start < b.closed:
+			over = append(over, *c)
 			continue
 		}
 		r := b.rule(c.Service, c.Rule)
@@ -261,6 +274,8 @@ func (b *Book) Restore(list []Cell, open int64) {
 		}
 		cellAt(into, c.Key, c.Start).Add(&c.Tally)
 	}
+	Sort(over)
+	return over
 }
 
 // Late is how many observations came after their cell was closed.

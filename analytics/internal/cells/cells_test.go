@@ -145,6 +145,36 @@ func TestRestoreLeavesOutWhatIsOnDisk(t *testing.T) {
 	if edge, steered := again.Sum(Key{"s", "r", "a"}), again.Sum(Key{"s", "r", ""}); edge.Probes != 4 || steered.Probes != 1 {
 		t.Errorf("restored: edge %+v, as steered %+v", edge, steered)
 	}
+	// A book that has closed cells of that time gives them back, by start.
+	late := NewBook()
+	late.Close(begin.Add(30*time.Second + Late))
+	over := late.Restore(b.Open(""), begin.Add(10*time.Second).UnixMilli())
+	if len(over) != 2 || over[0].Start != begin.Add(10*time.Second).UnixMilli() || over[1].Start != begin.Add(20*time.Second).UnixMilli() {
+		t.Errorf("given back: %+v", over)
+	}
+	if edge := late.Sum(Key{"s", "r", "a"}); edge.Probes != 2 {
+		t.Errorf("restored beside them: %+v", edge)
+	}
+}
+
+// TestAnswersSaidAgain says the same answer over and over: it is kept once, and holds from the first time on.
+// Covers: A12, issue4 series
+func TestAnswersSaidAgain(t *testing.T) {
+	b := NewBook()
+	target := report.AnswerTarget{Edge: "a", Address: "a", Weight: 1}
+	for at := range 3 {
+		b.Answered(answerOf(time.Duration(at)*10*time.Second, target))
+	}
+	b.Measured(seen(5*time.Second, "a", true))
+	target.Weight = 0.5
+	b.Answered(answerOf(30*time.Second, target))
+	b.Measured(seen(35*time.Second, "a", true))
+	if n := len(b.rule("s", "r").answers); n != 2 {
+		t.Errorf("%d answers are kept", n)
+	}
+	if steered := b.Sum(Key{"s", "r", ""}); steered.Probes != 1.5 {
+		t.Errorf("as steered: %+v", steered)
+	}
 }
 
 // TestDayIsTheLast24Hours adds a cell a minute for three days: the sum is of the last 24 hours, to a quarter of one, and a

@@ -4,6 +4,7 @@ package feed
 
 import (
 	"sync"
+	"time"
 
 	"steerpoint/control/api"
 )
@@ -12,13 +13,20 @@ import (
 type Feed struct {
 	mu   sync.Mutex
 	ring []api.Event
-	next uint64        // ID of the next event; the first is 1
+	base uint64        // the IDs up to it are those of processes before
+	next uint64        // ID of the next event; the first is base+1
 	news chan struct{} // closed and replaced with every event
 }
 
-// New makes a feed that keeps the newest size events.
-func New(size int) *Feed {
-	return &Feed{ring: make([]api.Event, size), next: 1, news: make(chan struct{})}
+// idsPerMilli is how many IDs a process has for each millisecond before the next one: far more than there are events. A
+// JSON number holds the IDs (up to 2^53) until the year 2248.
+const idsPerMilli = 1 << 10
+
+// New makes a feed that keeps the newest size events. Its IDs are above those of a feed that started before it, so that a
+// watcher of that one is known by what it saw last.
+func New(size int, start time.Time) *Feed {
+	base := uint64(max(start.UnixMilli(), 0)) * idsPerMilli
+	return &Feed{ring: make([]api.Event, size), base: base, next: base + 1, news: make(chan struct{})}
 }
 
 // Add gives an event its ID and wakes the watchers.
@@ -32,26 +40,29 @@ func (f *Feed) Add(e api.Event) {
 	f.news = make(chan struct{})
 }
 
-// Last is the ID of the newest event, 0 when there is none.
+// Last is the ID of the newest event; when there is none, the one before the first.
 func (f *Feed) Last() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.next - 1
 }
 
-// After gives at most limit events that follow the one with ID last, in order. lost is how many of them are gone from
-// the ring. A last that was never given out (from another process) counts as everything lost. news is closed when
-// there is more.
+// After gives at most limit events that follow the one with ID last, in order; 0 is the beginning of this feed. lost is how
+// many of them are gone from the ring. A last that this feed never gave out (from another process) counts as everything
+// lost. news is closed when there is more.
 func (f *Feed) After(last uint64, limit int) (events []api.Event, lost uint64, news <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	oldest := uint64(1)
-	if n := uint64(len(f.ring)); f.next > n {
+	oldest := f.base + 1
+	if n := uint64(len(f.ring)); f.next-oldest > n {
 		oldest = f.next - n
 	}
 	from := last + 1
-	if last >= f.next {
-		from, lost = oldest, 1 // IDs start anew with the process: what the watcher saw was another process's
+	switch {
+	case last == 0:
+		from = f.base + 1
+	case last < f.base || last >= f.next: // above all IDs: the clock was set back between the processes
+		from, lost = oldest, 1 // how many is not known
 	}
 	if from < oldest {
 		lost += oldest - from

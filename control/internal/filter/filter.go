@@ -88,6 +88,18 @@ func (f Filter) Exact(field string) string {
 	return ""
 }
 
+// Folded gives the filter with each value of a field put through fold, for a list that compares that field without case: what
+// Match is given for it must come through fold too.
+func (f Filter) Folded(field string, fold func(value string) string) Filter {
+	terms := slices.Clone(f.terms)
+	for i := range terms {
+		if terms[i].field == field {
+			terms[i].value = fold(terms[i].value)
+		}
+	}
+	return Filter{terms}
+}
+
 // Match reports whether an entry fits. Values gives the values of one of its fields; of Label with the label's key.
 func (f Filter) Match(values func(field, key string) []string) bool {
 	for _, t := range f.terms {

@@ -33,6 +33,8 @@ type Config struct {
 	Now        func() time.Time // nil: time.Now
 	// Secret opens a value of a Secret; nil: there are none.
 	Secret func(name, key string) (hidden.Text, error)
+	// Never are files that are not read as key files, besides control's own in the folder of key files.
+	Never []string
 }
 
 // folder is where key files with relative names are.

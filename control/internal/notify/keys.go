@@ -49,8 +49,8 @@ func (t *Target) hears(e *Event) bool {
 const maxKey = 4096
 
 // readKey reads a key file without the blanks around it. Others may not be able to read it: a key that is not kept is
-// none.
-func readKey(folder, name string) (string, error) {
+// none. Control's own files in the folder are no notifier's keys, and neither are those in never.
+func readKey(folder, name string, never ...string) (string, error) {
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(folder, name)
@@ -66,6 +66,12 @@ func readKey(folder, name string) (string, error) {
 		return "", fmt.Errorf("key file: %w", err)
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("key file %s is no plain file", path)
+	}
+	switch own, err := controls(folder, never, path, info); {
+	case err != nil:
+		return "", fmt.Errorf("key file: %w", err)
+	case own != "":
+		return "", fmt.Errorf("key file %s is one of control's own files (%s) and is never sent: give the notifier a file of its own, or a value of a Secret", path, own)
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("key file %s can be read by others (mode %04o): chmod 0600 it", path, info.Mode().Perm())
 	}
@@ -94,7 +100,7 @@ func oneLine(what, text string) (string, error) {
 func (c *Config) key(file string, ref KeyRef) (string, error) {
 	switch {
 	case file != "":
-		return readKey(c.folder(), file)
+		return readKey(c.folder(), file, c.Never...)
 	case ref == KeyRef{}:
 		return "", nil
 	case c.Secret == nil:

@@ -18,6 +18,7 @@ import (
 
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/internal/atomicfile"
+	"steerpoint/internal/folder"
 )
 
 // Names of files in the data folder.
@@ -26,6 +27,9 @@ const (
 	runFile   = "run.state"   // where the process that uses the folder listens
 	caFile    = "ca/ca.crt"   // the certificate of the cluster's authority, written by control
 )
+
+// ErrGone is matched when the process that ran on the data folder ended without saying so: it was killed, or broke down.
+var ErrGone = errors.New("it was killed, or broke down")
 
 // Options are the places to look, as the command line gives them. Empty fields fall back to the environment.
 type Options struct {
@@ -102,6 +106,9 @@ func (o Options) Find() (Server, error) {
 	if r.PID == 0 {
 		return s, o.none(dir, errors.New("nothing runs on the data folder "+dir+" now"))
 	}
+	if err := r.holds(dir); err != nil {
+		return s, o.none(dir, err)
+	}
 	if r.Listeners["api"] == "" {
 		return s, o.none(dir, errors.New("the process on this folder has no API"))
 	}
@@ -160,6 +167,20 @@ func onThisMachine(listener string) string {
 	return net.JoinHostPort("::1", port)
 }
 
+// holds says why the process that wrote r is not the one that has the folder now. Where a process listened that was killed,
+// any user of the machine can listen by now, so nothing is sent there.
+func (r Running) holds(dir string) error {
+	switch pid, held, err := folder.Owner(dir); {
+	case err != nil:
+		return err
+	case !held:
+		return fmt.Errorf("nothing runs on the data folder %s now; process %d did: %w", dir, r.PID, ErrGone)
+	case pid != r.PID:
+		return fmt.Errorf("process %d has the data folder %s and has not said yet where it listens", pid, dir)
+	}
+	return nil
+}
+
 // ownToken is the token of the data folder if host is where that folder's process listens: the token of one server
 // is never sent to another.
 func (o Options) ownToken(host string) string {
@@ -168,7 +189,7 @@ func (o Options) ownToken(host string) string {
 		return ""
 	}
 	r, err := ReadRunning(dir)
-	if err != nil || r.Listeners["api"] != host {
+	if err != nil || r.Listeners["api"] != host || r.holds(dir) != nil {
 		return ""
 	}
 	token, err := readToken(dir)

@@ -1,6 +1,7 @@
 package locate
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"steerpoint/cmd/steer/internal/fault"
+	"steerpoint/internal/folder"
 )
 
 func env(pairs ...string) func(string) string {
@@ -21,17 +23,29 @@ func env(pairs ...string) func(string) string {
 	}
 }
 
-// running makes a data folder whose process listens on addr.
+// running makes a data folder whose process listens on addr: this one, which has the folder's lock.
 func running(t *testing.T, addr string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := WriteRunning(dir, Running{PID: 1, Started: time.Unix(1, 0), Listeners: map[string]string{"api": addr}}); err != nil {
+	own(t, dir)
+	if err := WriteRunning(dir, Running{PID: os.Getpid(), Started: time.Unix(1, 0), Listeners: map[string]string{"api": addr}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, tokenFile), []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// own takes the lock of a folder until the test is over, or until it is closed.
+func own(t *testing.T, dir string) *folder.Folder {
+	t.Helper()
+	d, err := folder.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() }) // the test may have done it
+	return d
 }
 
 func TestDataDir(t *testing.T) {
@@ -87,7 +101,7 @@ func TestFindSecure(t *testing.T) {
 		"0.0.0.0:7070": "https://127.0.0.1:7070", "[::]:7070": "https://[::1]:7070", "192.0.2.1:7070": "https://192.0.2.1:7070",
 	} {
 		dir := running(t, listener)
-		if err := WriteRunning(dir, Running{PID: 1, Secure: true, Listeners: map[string]string{"api": listener}}); err != nil {
+		if err := WriteRunning(dir, Running{PID: os.Getpid(), Secure: true, Listeners: map[string]string{"api": listener}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Options{Data: dir, Env: env()}.Find()
@@ -100,6 +114,45 @@ func TestFindSecure(t *testing.T) {
 		if got, err := (Options{Data: dir, Env: env("STEER_CA", "e")}).Find(); err != nil || got.CA != "e" {
 			t.Errorf("%s: STEER_CA gives %+v, %v", listener, got, err)
 		}
+	}
+}
+
+// TestFindAfterAKill proves that the token of the folder goes only to the process that has the folder: where one listened
+// that was killed, anybody of the machine may listen now.
+// Covers: issue2 tokens
+func TestFindAfterAKill(t *testing.T) {
+	dir := t.TempDir()
+	d := own(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, tokenFile), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listens := func(pid int) {
+		t.Helper()
+		if err := WriteRunning(dir, Running{PID: pid, Listeners: map[string]string{"api": "127.0.0.1:7070"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(what, token, why string) {
+		t.Helper()
+		s, err := Options{Data: dir, Env: env()}.Find()
+		if why == "" && (err != nil || s.Token != token) || why != "" && (fault.Exit(err) != fault.ExitNoServer || !strings.Contains(err.Error(), why)) {
+			t.Errorf("%s: %+v, %v", what, s, err)
+		}
+		if s, err := (Options{Data: dir, Server: "http://127.0.0.1:7070", Env: env()}).Find(); err != nil || s.Token != token {
+			t.Errorf("%s, and it is named: %+v, %v", what, s, err)
+		}
+	}
+	listens(os.Getpid())
+	found("it runs", "secret", "")
+	listens(os.Getpid() + 1)
+	found("its successor starts", "", "has not said yet where it listens")
+	listens(os.Getpid())
+	if err := d.Close(); err != nil { // as the kernel does for a process that is killed: its files stay
+		t.Fatal(err)
+	}
+	found("it was killed", "", "nothing runs on the data folder")
+	if _, err := (Options{Data: dir, Token: "t", Env: env()}).Find(); !errors.Is(err, ErrGone) {
+		t.Errorf("with a token of one's own: %v", err)
 	}
 }
 

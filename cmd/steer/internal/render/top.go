@@ -33,8 +33,9 @@ func (s TopSort) String() string {
 // TopView is one frame of `steer top`: what is known, and how it is looked at.
 type TopView struct {
 	Status   api.Status
-	Switches []api.Switch // newest first
-	Trouble  string       // why Status is not of now; "": it is
+	Switches []api.Switch  // newest first
+	Trouble  string        // why Status is not of now; "": it is, or nothing is known of why it is not
+	Stale    time.Duration // how old Status is; 0: of now
 	Sort     TopSort
 	Scroll   int // lines of rules above the first that is shown
 	// Width and Height are those of the terminal; 0: everything is written, and nothing is cut.
@@ -118,8 +119,8 @@ func topHead(v *TopView) []topLine {
 	first = append(first, text.Cell{Text: fmt.Sprintf("%d without a well edge", down), Color: map[bool]text.Color{true: text.Bad}[down > 0]},
 		text.Cell{Text: fmt.Sprintf("   map %d on %d of %d", s.Map.Version, s.Map.Current, s.Map.Nodes)})
 	out := []topLine{first}
-	if v.Trouble != "" {
-		out = append(out, topLine{{Text: "no news: " + v.Trouble, Color: text.Bad}})
+	if said := noNews(v); said != "" {
+		out = append(out, topLine{{Text: said, Color: text.Bad}})
 	}
 	const most = 3
 	for i, a := range s.Alarms {
@@ -130,6 +131,21 @@ func topHead(v *TopView) []topLine {
 		out = append(out, topLine{{Text: a.Code + " ", Color: text.Bad}, {Text: Alarm(a)}})
 	}
 	return append(out, nil)
+}
+
+// noNews says that, for how long and why what is shown is not of now; "": it is.
+func noNews(v *TopView) string {
+	out := "no news"
+	switch {
+	case v.Stale > 0:
+		out += " for " + text.Span(max(v.Stale.Truncate(time.Second), time.Second))
+	case v.Trouble == "":
+		return ""
+	}
+	if v.Trouble != "" {
+		out += ": " + v.Trouble
+	}
+	return out
 }
 
 // topRule is a rule with its service.
