@@ -68,14 +68,14 @@ func TestOverrideNamesStandInNoWay(t *testing.T) {
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML())
 	shop, blog, ctx := r.teamOf("shop"), r.teamOf("blog"), t.Context()
-	names := []string{overrideName("freeze", "blog/default"), nthOverrideName("freeze", "blog/default", 1)}
+	names := []string{overrideName("freeze", "blog/default", 0), overrideName("freeze", "blog/default", 1)}
 	for _, name := range names {
 		if _, err := shop.Apply(ctx, request("apiVersion: steerpoint/v1\nkind: Override\nname: "+name+"\nfreeze: {service: shop}\nreason: x\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first, err := blog.Freeze(ctx, api.FreezeRequest{Target: "blog/default", Reason: "x"})
-	if err != nil || first.Name != nthOverrideName("freeze", "blog/default", 2) {
+	if err != nil || first.Name != overrideName("freeze", "blog/default", 2) {
 		t.Fatalf("freeze: %+v, %v", first, err)
 	}
 	for _, name := range names {

@@ -102,8 +102,8 @@ func TestOverrideNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, target := range []string{"a-b/c", "a/b-c", "a-b-c/d", strings.Repeat("s", 40) + "/" + strings.Repeat("r", 40), strings.Repeat("s", 39) + "-/x"} {
 		for _, kind := range []string{"force", "freeze", "drain"} {
-			n := overrideName(kind, target)
-			if len(n) > maxName || strings.Trim(n, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || seen[n] != "" || n != overrideName(kind, target) {
+			n := overrideName(kind, target, 0)
+			if len(n) > maxName || strings.Trim(n, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || seen[n] != "" || n != overrideName(kind, target, 0) {
 				t.Errorf("%s %s: name %q (also of %s)", kind, target, n, seen[n])
 			}
 			seen[n] = kind + " " + target

@@ -70,11 +70,8 @@ func describeOverride(v *spec.Override) string {
 }
 
 // overrideName is the name of the Override a request writes. The same target gives the same name, so that a second
-// force replaces the first. The sum keeps a-b/c and a/b-c apart.
-func overrideName(kind, target string) string { return nthOverrideName(kind, target, 0) }
-
-// nthOverrideName gives other names for the same target, for when the first, n = 0, is taken.
-func nthOverrideName(kind, target string, n int) string {
+// force replaces the first; n > 0 gives other names for it, for when the first is taken. The sum keeps a-b/c and a/b-c apart.
+func overrideName(kind, target string, n int) string {
 	summed := kind + " " + target
 	if n > 0 {
 		summed += " " + strconv.Itoa(n) // no target has a space
@@ -122,7 +119,7 @@ func (c *Control) freeOverrideName(ctx context.Context, kind, target string) (st
 	free := ""
 	// One of so many is free. The margin is for one that took a late name, when those that had the better ones are gone.
 	for n := range len(same) + 256 {
-		name := nthOverrideName(kind, target, n)
+		name := overrideName(kind, target, n)
 		about, taken := same[name]
 		switch {
 		case about:

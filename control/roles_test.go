@@ -297,7 +297,7 @@ func TestLimitedTokenSeesItsOwn(t *testing.T) {
 		"deletion of the other":  c.Delete(ctx, "Service", "blog", 0),
 		"apply of both":          second(c.Apply(ctx, request(slower(shopYAML), slower(blogYAML())))),
 		"plan of the other":      second(c.Plan(ctx, request(slower(blogYAML())))),
-		"an override of another": second(c.Get(ctx, "Override", overrideName("force", "blog/default"))),
+		"an override of another": second(c.Get(ctx, "Override", overrideName("force", "blog/default", 0))),
 		"explanation":            second(c.Explain(ctx, "blog.example.com", api.ExplainParams{})),
 	} {
 		if what == "probe of any URL" && api.CodeOf(err) == api.CodeProberUnavailable {
