@@ -23,14 +23,6 @@ VULNDB  := bin/vulndb
 FUZZ_SHORT := 4s
 FUZZ_LONG  := 8s
 
-# BESIDE runs the first target while the second runs, and shows what it printed (kept in the third) when both have
-# ended. For targets that wait most of the time.
-BESIDE = @$(MAKE) --no-print-directory $(1) >$(3) 2>&1 & beside=$$!; failed=; \
-	$(MAKE) --no-print-directory $(2) || failed=1; \
-	wait $$beside || failed=1; \
-	cat $(3); \
-	[ -z "$$failed" ]
-
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
 
 .PHONY: help
@@ -55,15 +47,15 @@ up: build ## build, and run the demo on this machine (ends with Ctrl-C)
 # --------------------------------------------------------------------------------------------------- check
 
 .PHONY: test
-test: ## the check a person waits for (20 minutes at most from nothing on two cores)
+test: ## the check a person waits for (25 minutes at most from nothing on two cores)
 test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
-      tests-pass-under-race timelines-agree short-fuzz-beside-stories \
+      tests-pass-under-race timelines-agree tests-of-the-store-pass lab inputs-survive-short-fuzz \
       no-known-vulnerability-is-reached no-code-is-dead
 	$(STEP)
 	@$(TESTSUM) total bin/checks/test/*.json
 
 .PHONY: test-long
-test-long: ## real constants, crash loops, long fuzz, race run of everything (25 minutes at most)
+test-long: ## real constants, crash loops, long fuzz, race run of everything (30 minutes at most)
 test-long: start-test-long code-builds-with-the-oldest-go bars-hold long-race-beside-long-lab \
            ten-thousand-timelines-agree inputs-survive-long-fuzz
 	$(STEP)
@@ -145,14 +137,6 @@ inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for four seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 
-# What starts real processes and waits for them takes little of the processor.
-.PHONY: stories
-stories: tests-of-the-store-pass lab
-
-.PHONY: short-fuzz-beside-stories
-short-fuzz-beside-stories: $(TESTSUM) ## the short fuzz, and beside it the tests and stories that wait for processes
-	$(call BESIDE,stories,inputs-survive-short-fuzz,bin/checks/test/stories.log)
-
 .PHONY: no-known-vulnerability-is-reached
 no-known-vulnerability-is-reached: $(VULNDB) ## govulncheck, with the pinned records and no network
 	$(STEP)
@@ -207,9 +191,14 @@ long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with 
 	@STEER_LONG=1 STEER_OPENAPI_SCHEMA="$$(ls $(CURDIR)/$(OPENAPI_SCHEMA) 2>/dev/null || true)" $(RACE) -name $@ -record bin/checks/long/1-race.json \
 		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 20m
 
+# The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
 long-race-beside-long-lab: $(TESTSUM) ## both at once: the stories take little of the processor
-	$(call BESIDE,long-lab,long-tests-pass-under-race,bin/checks/long/lab.log)
+	@$(MAKE) --no-print-directory long-lab >bin/checks/long/lab.log 2>&1 & lab=$$!; failed=; \
+	$(MAKE) --no-print-directory long-tests-pass-under-race || failed=1; \
+	wait $$lab || failed=1; \
+	cat bin/checks/long/lab.log; \
+	[ -z "$$failed" ]
 
 .PHONY: ten-thousand-timelines-agree
 ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand

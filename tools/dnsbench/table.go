@@ -86,7 +86,7 @@ func write(c config, samples []sample, all []*server, missing []string, before [
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s. The host took %.1f %% of the time.\n"+
 		"%d interleaved rounds of %d s: server on core 0 with one worker, dnsperf on core 1, 8 sockets, 200 questions under way.\n"+
-		"Loaded: a zone of %d A records; for geo one name by country over a database of %d networks, client subnet %s in the question.\n"+
+		"Loaded: a zone of %d A records (steer: domains of one service); for geo one name by country over a database of %d networks, client subnet %s in the question.\n"+
 		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`. Medians, smallest and largest.\n\n"+
 		"| workload | server | CPU-s a million answers | queries a second | lost |\n| --- | --- | ---: | ---: | ---: |\n",
 		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, 100*steal(before), c.rounds, c.seconds, names, networks, subnet)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +40,18 @@ func TestPrepare(t *testing.T) {
 		args, err := p.prepare(dir, work, 4711)
 		if err != nil || len(args) == 0 {
 			t.Errorf("%s: %q, %v", p.name, args, err)
+		}
+		said := strings.Join(args, " ")
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			b, _ := os.ReadFile(f) // a folder says nothing
+			said += string(b)
+		}
+		if !strings.Contains(said, "4711") {
+			t.Errorf("%s is told of no port", p.name)
 		}
 	}
 }
