@@ -46,13 +46,11 @@ func (a *app) createAPIToken(ctx context.Context, f *apiTokenFlags, r *api.Token
 	if err != nil {
 		return err
 	}
-	if a.output != "" {
-		return a.encode(made)
-	}
-	if _, err := fmt.Fprintln(a.out, made.Token); err != nil {
-		return fmt.Errorf("output: %w", err)
-	}
-	v := &made.View
+	return a.showToken(made, made.Token, func() { a.apiTokenHint(&made.View) })
+}
+
+// apiTokenHint says on stderr what the token is for and how it is used.
+func (a *app) apiTokenHint(v *api.APITokenView) {
 	until := "until it is revoked"
 	if v.Expires != nil {
 		until = "until " + v.Expires.Local().Format("2006-01-02 15:04:05") + " (" + text.Ago(a.now(), *v.Expires) + ")"
@@ -63,7 +61,6 @@ func (a *app) createAPIToken(ctx context.Context, f *apiTokenFlags, r *api.Token
 	}
 	a.progress("API token %s for %s: %s of %s, %s; it is shown this once", v.ID, v.Name, v.Role, of, until)
 	a.progress("to use it: steer login --server URL --token-file FILE")
-	return nil
 }
 
 // listAPITokens shows the tokens of the API.

@@ -64,14 +64,7 @@ drains, probes and writes services; admin does everything. --service limits it t
 			if err != nil {
 				return err
 			}
-			if a.output != "" {
-				return a.encode(made)
-			}
-			if _, err := fmt.Fprintln(a.out, made.Token); err != nil {
-				return fmt.Errorf("output: %w", err)
-			}
-			a.tokenHint(cmd.Context(), c, made.View)
-			return nil
+			return a.showToken(made, made.Token, func() { a.tokenHint(cmd.Context(), c, made.View) })
 		},
 	}
 	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, probe (comma list, or repeated); with --api: viewer, operator or admin")
@@ -79,6 +72,18 @@ drains, probes and writes services; admin does everything. --service limits it t
 	c.Flags().StringVar(&r.For, "for", "", "how long it can be used (default 1h, at most 720h; with --api until it is revoked)")
 	forAPI.create(c)
 	return c
+}
+
+// showToken shows a token that was made: all that is known of it to a program, its text to a person, who then gets the hint.
+func (a *app) showToken(made any, token string, hint func()) error {
+	if a.output != "" {
+		return a.encode(made)
+	}
+	if _, err := fmt.Fprintln(a.out, token); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	hint()
+	return nil
 }
 
 // tokenHint says on stderr what the token is for and how it is used.

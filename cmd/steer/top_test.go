@@ -176,15 +176,7 @@ func TestTopInATerminal(t *testing.T) {
 			p := openPTY(t)
 			p.resize(t, 100, 30)
 			before := p.settings(t)
-			c := exec.Command(program, "top")
-			c.Stdin, c.Stdout, c.Stderr = p.slave, p.slave, p.slave
-			c.Env = append(os.Environ(), "TERM=xterm")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- c.Wait() }()
-			defer func() { _ = c.Process.Kill() }()
+			c, ended := startTop(t, program, p)
 			p.await(t, "the first frame", func(f string) bool { return strings.Contains(f, "shop/r00") && strings.Contains(f, "east -> west") })
 			if raw := p.settings(t); raw.Lflag&unix.ICANON != 0 {
 				t.Error("keys are not read one by one")
@@ -225,15 +217,7 @@ func TestTopWhileTheServerHangs(t *testing.T) {
 	topServerThatHangs(t, 3, &down, &hung)
 	p := openPTY(t)
 	p.resize(t, 100, 30)
-	c := exec.Command(program, "top")
-	c.Stdin, c.Stdout, c.Stderr = p.slave, p.slave, p.slave
-	c.Env = append(os.Environ(), "TERM=xterm")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	defer func() { _ = c.Process.Kill() }()
+	_, ended := startTop(t, program, p)
 	p.await(t, "the first frame", func(f string) bool { return strings.Contains(f, "shop/r00") })
 	hung.Store(true)
 	p.await(t, "the age of the frame", func(f string) bool {
@@ -328,4 +312,19 @@ func TestKeys(t *testing.T) {
 			t.Errorf("what follows %s is %v", name, got)
 		}
 	}
+}
+
+// startTop starts top in a terminal; ended gets its end.
+func startTop(t *testing.T, program string, p *pty) (c *exec.Cmd, ended <-chan error) {
+	t.Helper()
+	c = exec.Command(program, "top")
+	c.Stdin, c.Stdout, c.Stderr = p.slave, p.slave, p.slave
+	c.Env = append(os.Environ(), "TERM=xterm")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { end <- c.Wait() }()
+	t.Cleanup(func() { _ = c.Process.Kill() }) // it has ended, if all is well
+	return c, end
 }
