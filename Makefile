@@ -20,7 +20,7 @@ TESTSUM := bin/testsum
 STORE   := go.etcd.io/etcd/server,github.com/prometheus/prometheus
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
-FUZZ_SHORT := 4s
+FUZZ_SHORT := 2s
 FUZZ_LONG  := 8s
 
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
@@ -133,7 +133,7 @@ long-lab: $(TESTSUM) ## the same with the long ones: five minutes behind links t
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/5-lab.json -only $(LAB) -- $(FLAGS) -run '^TestStories$$' -timeout 15m
 
 .PHONY: inputs-survive-short-fuzz
-inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for four seconds
+inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for two seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
 

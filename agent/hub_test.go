@@ -167,6 +167,13 @@ func (c *cluster) set(change func()) {
 	change()
 }
 
+// renewals counts them. A hub may still answer the last request of a node that has stopped, so it is asked under the lock.
+func (c *cluster) renewals() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.renewed
+}
+
 // until waits for something that real sockets bring.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -293,7 +300,7 @@ func TestExpiredAndRevoked(t *testing.T) {
 	r.run()
 	until(t, "map 1", c.acked("dns", 1))
 	c.set(func() { c.now = func() time.Time { return time.Now().Add(30 * 24 * time.Hour) } })
-	until(t, "renewed", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.renewed == 1 })
+	until(t, "renewed", func() bool { return c.renewals() >= 1 })
 	c.hub.PublishDNS(dnsMap(2, "a"))
 	until(t, "map 2", c.acked("dns", 2))
 
@@ -311,8 +318,8 @@ func TestExpiredAndRevoked(t *testing.T) {
 	r.run()
 	until(t, "follows again", func() bool { return r.agent.stream("dns").up })
 	r.stop()
-	if c.renewed < 1 || c.renewed > 3 {
-		t.Errorf("renewed %d times", c.renewed)
+	if n := c.renewals(); n > 3 {
+		t.Errorf("renewed %d times", n)
 	}
 }
 
