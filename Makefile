@@ -83,8 +83,8 @@ code-passes-vet: ## go vet has no remark, on the product and on the tools
 layers-hold: $(TESTSUM) ## imports, sizes, names, words and documents keep the rules of internal/archtest
 	$(STEP)
 	@$(TESTSUM) run -name $@ -record bin/checks/test/1-layers.json \
-		-only steerpoint/internal/archtest -- -count=1
-	@cd tools && ../$(TESTSUM) run -name tools -record ../bin/checks/test/2-tools.json -- -count=1
+		-only steerpoint/internal/archtest -- -vet=off -count=1
+	@cd tools && ../$(TESTSUM) run -name tools -record ../bin/checks/test/2-tools.json -- -vet=off -count=1
 
 .PHONY: code-passes-staticcheck
 code-passes-staticcheck: ## staticcheck has no remark
@@ -94,8 +94,10 @@ code-passes-staticcheck: ## staticcheck has no remark
 
 # CGO_ENABLED=1 because the race detector needs it. A test may lean on no other test, so their order is shuffled; the
 # seed is printed with a failure.
+# Vet has a step of its own: go test would vet everything that is linked, the store included, once more for each way of
+# building it.
 RACE  := CGO_ENABLED=1 $(TESTSUM) run
-FLAGS := -count=1 -shuffle=on
+FLAGS := -vet=off -count=1 -shuffle=on
 # Thousands of random timelines through the pure core and its second implementation: there is nothing to race, and the
 # detector would make minutes of it. archtest runs by itself, first.
 TIMELINES := steerpoint/steering/steertest
@@ -181,7 +183,7 @@ public-openapi-schema: ## fetch the published schema of OpenAPI 3.1 with npm, fo
 bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times its figure
 	$(STEP)
 	@STEER_LONG=1 STEER_GEO_FILES="$(CURDIR)/bin/geo-files" $(TESTSUM) run -name $@ -record bin/checks/long/4-bars.json \
-		-only steerpoint/geo -- -count=1 -run '^(TestLoadTimes|TestRealFiles)$$'
+		-only steerpoint/geo -- -vet=off -count=1 -run '^(TestLoadTimes|TestRealFiles)$$'
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 
