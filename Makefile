@@ -49,7 +49,7 @@ up: build ## build, and run the demo on this machine (ends with Ctrl-C)
 .PHONY: test
 test: ## the check a person waits for (25 minutes at most from nothing on two cores)
 test: start-test code-is-formatted code-passes-vet layers-hold code-passes-staticcheck \
-      tests-pass-under-race timelines-agree tests-of-the-store-pass lab inputs-survive-short-fuzz \
+      tests-pass-under-race timelines-agree store-tests-beside-lab inputs-survive-short-fuzz \
       no-known-vulnerability-is-reached no-code-is-dead
 	$(STEP)
 	@$(TESTSUM) total bin/checks/test/*.json
@@ -97,7 +97,8 @@ code-passes-staticcheck: ## staticcheck has no remark
 # Vet has a step of its own: go test would vet everything that is linked, the store included, once more for each way of
 # building it.
 RACE  := CGO_ENABLED=1 $(TESTSUM) run
-FLAGS := -vet=off -count=1 -shuffle=on
+# Script sessions wait for processes most of the time, so more of them run at once than there are cores.
+FLAGS := -vet=off -count=1 -shuffle=on -parallel 4
 # Thousands of random timelines through the pure core and its second implementation: there is nothing to race, and the
 # detector would make minutes of it. archtest runs by itself, first.
 TIMELINES := steerpoint/steering/steertest
@@ -133,6 +134,20 @@ lab: $(TESTSUM) ## stories of several hosts: real processes in namespaces over a
 long-lab: $(TESTSUM) ## the same with the long ones: five minutes behind links that lose a tenth
 	$(STEP)
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/5-lab.json -only $(LAB) -- $(FLAGS) -run '^TestStories$$' -timeout 15m
+
+# beside runs target $(1) while target $(2) runs; what $(1) says comes last, out of the file $(3).
+define beside
+	@$(MAKE) --no-print-directory $(1) >$(3) 2>&1 & other=$$!; failed=; \
+	$(MAKE) --no-print-directory $(2) || failed=1; \
+	wait $$other || failed=1; \
+	cat $(3); \
+	[ -z "$$failed" ]
+endef
+
+# The stories wait for the clock and for each other's processes, as the script sessions do.
+.PHONY: store-tests-beside-lab
+store-tests-beside-lab: $(TESTSUM) ## both at once: each takes little of the processor
+	$(call beside,lab,tests-of-the-store-pass,bin/checks/test/lab.log)
 
 .PHONY: inputs-survive-short-fuzz
 inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for two seconds
@@ -196,11 +211,7 @@ long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with 
 # The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
 long-race-beside-long-lab: $(TESTSUM) ## both at once: the stories take little of the processor
-	@$(MAKE) --no-print-directory long-lab >bin/checks/long/lab.log 2>&1 & lab=$$!; failed=; \
-	$(MAKE) --no-print-directory long-tests-pass-under-race || failed=1; \
-	wait $$lab || failed=1; \
-	cat bin/checks/long/lab.log; \
-	[ -z "$$failed" ]
+	$(call beside,long-lab,long-tests-pass-under-race,bin/checks/long/lab.log)
 
 .PHONY: ten-thousand-timelines-agree
 ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
