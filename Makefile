@@ -233,8 +233,13 @@ bench: ## measure; writes bench/results/*.json and the table in bench/results/RE
 
 .PHONY: bench-dns
 bench-dns: build ## compare name servers in one run (dnsperf, and what is installed of gdnsd, knot, nsd, pdns-server)
+	@go build -o bin/nameserver ./bench/nameserver
 	@cd tools && go build -o ../bin/dnsbench ./dnsbench
-	@bin/dnsbench -steer bin/steer -out bench/results
+	@bin/dnsbench -steer bin/steer -nameserver bin/nameserver -out bench/results $(BENCH_DNS_FLAGS)
+
+.PHONY: fuzz-dns
+fuzz-dns: $(TESTSUM) ## every fuzz target of the name server and its maps for 30 minutes of one processor; keeps new inputs
+	@$(TESTSUM) fuzz -name $@ -time 30m -in steerpoint/authdns,steerpoint/snapshot -keep 50
 
 .PHONY: geo-table
 geo-table: ## rebuild the built-in country table from its source (CC0, with credit to NRO)

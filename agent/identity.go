@@ -323,6 +323,9 @@ func (a *Agent) member(id *identity) error {
 	return nil
 }
 
+// KeyFile is the file in a node's folder that holds its private key: what is sealed to the node opens by it.
+func KeyFile(dir string) string { return filepath.Join(dir, keyFile) }
+
 // Joined reports whether a folder holds an identity, whole or not.
 func Joined(dir string) bool {
 	for _, name := range []string{certFile, recordFile} {

@@ -444,7 +444,7 @@ func after(d time.Duration) {
 func dnsMap(version uint64, services ...string) *snapshot.DNS {
 	d := &snapshot.DNS{Version: version, Created: time.Unix(1_700_000_000, 0).UTC()}
 	for _, s := range services {
-		d.Services = append(d.Services, snapshot.DNSService{Name: s, Table: snapshot.NoTable})
+		d.Services = append(d.Services, &snapshot.DNSService{Name: s, Table: snapshot.NoTable})
 	}
 	return d
 }

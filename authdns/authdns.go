@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"steerpoint/authdns/internal/answer"
+	"steerpoint/authdns/internal/certs"
+	"steerpoint/authdns/internal/cookie"
 	"steerpoint/authdns/internal/server"
 	"steerpoint/snapshot"
 )
@@ -38,8 +40,12 @@ type Server struct {
 	cfg       Config
 	log       *slog.Logger
 	responder *answer.Responder
+	cookies   *cookie.Keys
 	sockets   *server.Server
+	certs     *certs.Source // of DoT and DoH; nil: there is none
 	metrics   *metrics
+	transfers *transfers
+	signing   signing
 	// epoch is the zero of the clock answers use: monotonic, so that TTLs do not follow a wall clock that is set.
 	epoch time.Time
 	// heard is when control last was, on that clock in nanoseconds.
@@ -49,6 +55,8 @@ type Server struct {
 	current  *snapshot.DNS
 	fromDisk bool
 	unsaved  bool
+
+	savedKeys []snapshot.DNSKey // those on disk; of who writes the state
 
 	wake chan struct{} // 1 deep: current is to be written to disk
 }
@@ -66,16 +74,26 @@ func New(cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Server, erro
 	}
 	s := &Server{
 		cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1),
-		responder: answer.NewResponder(answers),
+		cookies: answers.Cookies,
 	}
+	s.signing.init(&answers)
+	s.responder = answer.NewResponder(answers)
 	if s.metrics, err = newMetrics(reg, s.mapInfo); err != nil {
 		return nil, fmt.Errorf("name server metrics: %w", err)
 	}
+	s.transfers = newTransfers(newNotifier(cfg.Listen, s.metrics.notifies, log), log)
+	if err := s.signing.register(reg, s.clock); err != nil {
+		return nil, fmt.Errorf("name server metrics: %w", err)
+	}
 	s.loadState()
-	s.sockets, err = server.Listen(context.Background(), cfg.sockets(), s.handler, s.metrics.counters(), log)
+	sockets := cfg.sockets()
+	if err := s.openEncrypted(&sockets, reg); err != nil {
+		return nil, err
+	}
+	s.sockets, err = server.Listen(context.Background(), sockets, s.handler, s.metrics.counters(), log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("PORT_TAKEN: the name server cannot listen: %w: another program has the port: stop it, "+
-			"or choose another with --listen dns=ADDR:PORT: %w", err, ErrPortTaken)
+			"or choose another with --listen %s=ADDR:PORT: %w", err, FailedRole(err), ErrPortTaken)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("name server: listen: %w", err)
@@ -95,6 +113,9 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.sockets.Serve(ctx) })
 	g.Go(func() error { s.keepState(ctx); return nil })
 	g.Go(func() error { s.watchSilence(ctx); return nil })
+	g.Go(func() error { s.watchCertificate(ctx); return nil })
+	g.Go(func() error { s.transfers.run(ctx); return nil })
+	g.Go(func() error { s.keepSigned(ctx); return nil })
 	return g.Wait()
 }
 
@@ -155,7 +176,13 @@ func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
 	if err != nil {
 		return err
 	}
+	s.useCookies(d.Cookies)
+	s.takeKeys(d.Signing)
+	s.warm(ix)
 	s.responder.SetIndex(ix)
+	if s.transfers != nil {
+		s.transfers.take(d, old == nil)
+	}
 	s.current, s.fromDisk = d, fromDisk
 	return nil
 }

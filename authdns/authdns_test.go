@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"steerpoint/authdns/internal/dnstest"
+	"steerpoint/authdns/internal/server"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
 )
@@ -280,12 +281,19 @@ func TestPortTaken(t *testing.T) {
 	if !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "udp "+first.addr) || !strings.Contains(err.Error(), "--listen dns=") {
 		t.Errorf("second server on %s: %v", first.addr, err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var taken netip.AddrPort
+	for range 10 { // until the port is not one that somebody else has for UDP
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		taken = netip.MustParseAddrPort(l.Addr().String())
+		if u, err := net.ListenPacket("udp", taken.String()); err == nil {
+			_ = u.Close()
+			break
+		}
 	}
-	defer l.Close()
-	taken := netip.MustParseAddrPort(l.Addr().String())
 	_, err = New(Config{Listen: []netip.AddrPort{taken}}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), "tcp "+taken.String()) {
 		t.Errorf("TCP port taken: %v", err)
@@ -339,7 +347,7 @@ func TestWildcardRepliesFromAddressAsked(t *testing.T) {
 // TestPanicCostsOnePacket breaks the index under the responder: the packet is dropped and told, the server lives.
 func TestPanicCostsOnePacket(t *testing.T) {
 	r := start(t, Config{}, dnstest.Map(t))
-	h := r.handler(false).(*handler)
+	h := r.handler(server.UDP).(*handler)
 	h.s = &Server{metrics: r.metrics, log: r.Server.log} // no responder: every query is a nil dereference
 	query := dnstest.Pack(t, dnstest.Query("plain.gslb.example.net.", dns.TypeA))
 	if out := h.Handle(nil, query, netip.MustParseAddr("127.0.0.1"), time.Now()); len(out) != 0 {
@@ -410,6 +418,7 @@ func TestDamagedState(t *testing.T) {
 	}{
 		{"torn", "FILE_DAMAGED", true, func(f string) error { return os.WriteFile(f, whole[:len(whole)/2], 0o600) }},
 		{"no JSON", "it is whole but not a map", true, write(1, "{")},
+		{"no parts", "it is whole but not a map", true, write(2, "{")},
 		{"no valid map", "does not validate", true, write(1, `{"version":1,"zones":[{"name":"x"}]}`)},
 		{"newer version", "FILE_VERSION_NEWER", false, write(99, "{}")},
 		{"a folder", "cannot be used", false, func(f string) error { return os.Mkdir(f, 0o700) }},

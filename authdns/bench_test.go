@@ -60,10 +60,10 @@ func BenchmarkBuild(b *testing.B) {
 	d := dnstest.Map(b)
 	model := d.Services[0]
 	for i := range 10_000 {
-		s := model
+		s := *model
 		s.Name = fmt.Sprintf("s%d", i)
 		s.CNAME, s.Hosted = s.Name+".gslb.example.net.", nil
-		d.Services = append(d.Services, s)
+		d.Services = append(d.Services, &s)
 	}
 	tables := []answer.Table{d.Tables[0]}
 	b.ReportAllocs()

@@ -25,7 +25,7 @@ func NewBook(cfg Config, log *slog.Logger) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1), responder: answer.NewResponder(answers)}
+	s := &Server{cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1), responder: answer.NewResponder(answers), cookies: answers.Cookies}
 	// Of its own: the counters of a server that serves nobody are nobody's business.
 	if s.metrics, err = newMetrics(prometheus.NewRegistry(), s.mapInfo); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"steerpoint/authdns/internal/answer"
@@ -35,25 +36,46 @@ type Config struct {
 	// VersionText and Hostname are told to who asks for version.bind, and for hostname.bind or id.server, in class
 	// CH; at most 128 octets each. Empty: REFUSED.
 	VersionText, Hostname string
-	// CookieSecret is the key of server cookies (RFC 9018), 16 octets; servers behind one address share it. Empty: a
-	// random one for the life of the process.
+	// CookieSecret is the key of server cookies (RFC 9018), 16 octets, until a map brings those that all name servers of
+	// the cluster share. Empty: a random one.
 	CookieSecret []byte
+	// MaxUDPNoCookie is MaxUDP for queries without a cookie of ours, which may come from elsewhere than they say.
+	// 0: MaxUDP. Otherwise at least 512.
+	MaxUDPNoCookie int
+	// RateLimit bounds the replies over UDP to queries without a cookie of ours.
+	RateLimit RateLimit
 
-	TCPIdle      time.Duration // a connection without a query is closed after this; 0: 10s
-	TCPMessage   time.Duration // a query must be complete this long after its first octet; 0: 5s
-	TCPWrite     time.Duration // a client must take a reply within this; 0: 5s
-	TCPTotal     int           // connections open at once; 0: 1000
-	TCPPerClient int           // of them of one IPv4 address or IPv6 /64; 0: 50
+	// DoT and DoH are where encrypted queries are taken (RFC 7858, RFC 8484); port 0: any free one. Empty: nowhere.
+	DoT, DoH []netip.AddrPort
+	// Certificate and Key are files in PEM form, read again when they change; Key may be empty if both are in one. Empty:
+	// a certificate that nobody vouches for is made at each start, for resolvers that encrypt without checking (RFC 9539).
+	Certificate, Key string
+	// Proxies are networks whose queries begin with a PROXY header (version 2), over every transport, that says who the
+	// client is. Without one they are dropped. Empty: nobody's do.
+	Proxies []netip.Prefix
+
+	TCPIdle    time.Duration // a connection without a query is closed after this; 0: 10s
+	TCPMessage time.Duration // a query must be complete this long after its first octet; 0: 5s
+	TCPWrite   time.Duration // a client must take a reply within this; 0: 5s
+	// TCPTotal is how many connections may be open at once, encrypted ones included. 0: 10,000, but no more than half the
+	// files the process may open.
+	TCPTotal     int
+	TCPPerClient int // of them of one IPv4 address or IPv6 /64; 0: 50
 
 	// StateFile keeps the newest map, so that a restart answers without control. Empty: nothing is kept. Its folder
 	// must exist.
 	StateFile string
-	// StateEvery is the least time between two writes of StateFile; the first change is written at once. 0: 1s.
+	// StateEvery is the least time between two writes of StateFile; the first change is written at once. A map that takes
+	// long to write is written less often: a twentieth of the time goes into it at most. 0: 1s.
 	StateEvery time.Duration
 
 	// SilentAfter is after how long without a map or a Confirm control counts as silent: steered answers then say so in
 	// an extended error (RFC 8914) with a text, and answer on. 0: never, control is in this process.
 	SilentAfter time.Duration
+
+	// OpenKeys opens the private keys of signed zones as they stand in a map (snapshot.Signing.Keys). It is called when a
+	// map brings other keys. nil: nobody can; signed zones then fail for who asks for signatures.
+	OpenKeys func(sealed []byte) ([]byte, error)
 
 	// Place names the place of an address in explanations. nil: they do not name it.
 	Place func(netip.Addr) string
@@ -74,7 +96,10 @@ func (c Config) withDefaults() (Config, error) {
 	orInt(&c.Sockets, runtime.GOMAXPROCS(0))
 	orInt(&c.ReadBuffer, 1<<20)
 	orInt(&c.MaxUDP, safeUDP)
-	orInt(&c.TCPTotal, 1000)
+	orInt(&c.TCPTotal, connectionsFor(openFiles()))
+	if err := c.RateLimit.withDefaults(); err != nil {
+		return c, err
+	}
 	orInt(&c.TCPPerClient, 50)
 	orDuration(&c.TCPIdle, 10*time.Second)
 	orDuration(&c.TCPMessage, 5*time.Second)
@@ -85,7 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("name server config: %s has %d octets: at most %d", name, len(text), maxText)
 		}
 	}
-	for _, a := range c.Listen {
+	for _, a := range slices.Concat(c.Listen, c.DoT, c.DoH) {
 		if !a.IsValid() {
 			return c, fmt.Errorf("name server config: %q is not an address with a port", a)
 		}
@@ -93,6 +118,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.MaxUDP < 512 || c.MaxUDP > 4096:
 		return c, fmt.Errorf("name server config: MaxUDP is %d: want 512 to 4096", c.MaxUDP)
+	case c.MaxUDPNoCookie != 0 && (c.MaxUDPNoCookie < 512 || c.MaxUDPNoCookie > c.MaxUDP):
+		return c, fmt.Errorf("name server config: MaxUDPNoCookie is %d: want 0, or 512 to %d (MaxUDP)", c.MaxUDPNoCookie, c.MaxUDP)
 	case min(c.Sockets, c.ReadBuffer, c.TCPTotal, c.TCPPerClient) < 0:
 		return c, fmt.Errorf("name server config: a count is negative")
 	case min(c.TCPIdle, c.TCPMessage, c.TCPWrite, c.StateEvery, c.SilentAfter) < 0:
@@ -116,7 +143,7 @@ func orDuration(v *time.Duration, zero time.Duration) {
 }
 
 func (c *Config) answers() (answer.Config, error) {
-	secret := new(cookie.Secret)
+	var secret cookie.Secret
 	if copy(secret[:], c.CookieSecret) == 0 {
 		if _, err := rand.Read(secret[:]); err != nil {
 			return answer.Config{}, fmt.Errorf("make cookie secret: %w", err)
@@ -124,7 +151,8 @@ func (c *Config) answers() (answer.Config, error) {
 	}
 	return answer.Config{
 		MaxUDP: c.MaxUDP, NSID: c.NSID, Version: c.VersionText, Hostname: c.Hostname,
-		Cookies: secret, TCPIdle: c.TCPIdle,
+		Cookies: cookie.NewKeys(cookie.Set{Sign: secret}), TCPIdle: c.TCPIdle,
+		MaxUDPNoCookie: c.MaxUDPNoCookie, Limit: c.RateLimit.limiter(),
 	}, nil
 }
 
@@ -133,5 +161,6 @@ func (c *Config) sockets() server.Config {
 		Listen: c.Listen, Sockets: c.Sockets, ReadBuffer: c.ReadBuffer, Inherited: c.Inherited,
 		TCPIdle: c.TCPIdle, TCPMessage: c.TCPMessage, TCPWrite: c.TCPWrite,
 		TCPTotal: c.TCPTotal, TCPPerClient: c.TCPPerClient,
+		DoT: c.DoT, DoH: c.DoH, Proxies: c.Proxies,
 	}
 }

@@ -130,6 +130,8 @@ func (e *Explanation) why(t *answer.Trace) string {
 		return "the name is in no zone of ours: refused"
 	case !t.Exists:
 		return fmt.Sprintf("the name does not exist in zone %s, and nothing does below it", e.Zone)
+	case t.Delegated:
+		return fmt.Sprintf("the name is delegated away in zone %s: the reply names the servers that answer for it", e.Zone)
 	case e.Service == "" && e.NoData:
 		return fmt.Sprintf("the name exists in zone %s but has no %s record", e.Zone, e.Type)
 	case e.Service == "":

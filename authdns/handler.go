@@ -12,12 +12,15 @@ import (
 
 // handler answers for one socket or connection.
 type handler struct {
-	s *Server
-	x answer.Exchange
+	s         *Server
+	transport server.Transport
+	x         answer.Exchange
+
+	stream *stream // the transfer under way; nil: none is
 }
 
-func (s *Server) handler(tcp bool) server.Handler {
-	return &handler{s: s, x: answer.Exchange{TCP: tcp}}
+func (s *Server) handler(t server.Transport) server.Handler {
+	return &handler{s: s, transport: t, x: answer.Exchange{TCP: t != server.UDP, NoKeepalive: t == server.DoH}}
 }
 
 // Handle answers one message.
@@ -32,8 +35,18 @@ func (h *handler) Handle(reply, msg []byte, client netip.Addr, now time.Time) (o
 			out = before[:0]
 		}
 	}()
+	if len(h.s.cfg.Proxies) > 0 && h.transport == server.UDP {
+		var ok bool
+		if client, msg, ok = h.s.unwrap(client, msg); !ok {
+			return reply
+		}
+	}
+	h.stream = nil // of a reply that was broken off
 	h.x.Client, h.x.Now, h.x.Unix = client, now.Sub(h.s.epoch), uint32(now.Unix())
 	out = h.s.responder.Respond(reply, msg, &h.x)
-	h.s.metrics.query(h.x.TCP, &h.x.Result)
+	if h.x.Result.Aside && h.transport != server.DoH { // a transfer is several messages, which HTTP has no room for
+		out = h.aside(reply, out, msg, client, now)
+	}
+	h.s.metrics.query(h.transport, &h.x.Result)
 	return out
 }

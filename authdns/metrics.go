@@ -11,21 +11,24 @@ import (
 	"steerpoint/authdns/internal/server"
 )
 
-// rcodes bounds the response codes replies can have: up to BADVERS.
-const rcodes = dns.RcodeBadVers + 1
+// rcodes bounds the response codes replies can have: up to BADCOOKIE.
+const rcodes = dns.RcodeBadCookie + 1
 
 // metrics are the plane's. What is counted for each query is resolved to its counter beforehand.
 type metrics struct {
-	queries [2][rcodes]atomic.Uint64 // by transport (udp, tcp) and response code
-	answers [3]prometheus.Counter    // by answer.Source
+	queries [server.Transports][rcodes]atomic.Uint64 // by transport and response code
+	answers [3]prometheus.Counter                    // by answer.Source
 	ecs     prometheus.Counter
 	dropped map[answer.Drop]prometheus.Counter
 	panics  prometheus.Counter
+	limited map[answer.Limited]prometheus.Counter
+	proxied prometheus.Counter // datagrams of proxies without a header
 
 	swaps, saves         *prometheus.CounterVec
 	connections          prometheus.Gauge
 	tcpRefused, tcpEnded *prometheus.CounterVec
 	udpFailed            *prometheus.CounterVec
+	transfers, notifies  *prometheus.CounterVec
 	collectors           []prometheus.Collector
 }
 
@@ -40,15 +43,15 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 		m.collectors = append(m.collectors, prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: "steer_authdns_" + name, Help: help}, value))
 	}
-	for t, transport := range []string{"udp", "tcp"} {
+	for t := range server.Transports {
 		for _, rcode := range []int{
 			dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
-			dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeBadVers,
+			dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeNotAuth, dns.RcodeBadVers, dns.RcodeBadCookie,
 		} {
 			n := &m.queries[t][rcode]
 			m.collectors = append(m.collectors, prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "steer_authdns_queries_total", Help: "Queries answered, by transport and response code.",
-				ConstLabels: prometheus.Labels{"transport": transport, "rcode": rcodeText(uint16(rcode))},
+				ConstLabels: prometheus.Labels{"transport": t.String(), "rcode": rcodeText(uint16(rcode))},
 			}, func() float64 { return float64(n.Load()) }))
 		}
 	}
@@ -59,16 +62,25 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 	dropped := vec("dropped_packets_total", "Messages not answered, by reason.", "reason")
 	m.dropped = map[answer.Drop]prometheus.Counter{
 		answer.DropShort: dropped.WithLabelValues("short"), answer.DropResponse: dropped.WithLabelValues("response"),
+		answer.DropLimited: dropped.WithLabelValues("limited"),
 	}
 	m.panics = dropped.WithLabelValues("panic")
+	m.proxied = dropped.WithLabelValues("proxy")
+	limited := vec("rate_limited_total", "UDP replies over the limit of their kind and network, by what became of them.", "action")
+	m.limited = map[answer.Limited]prometheus.Counter{}
+	for _, l := range []answer.Limited{answer.LimitedBadCookie, answer.LimitedTruncated, answer.LimitedDropped} {
+		m.limited[l] = limited.WithLabelValues(l.String())
+	}
 	m.ecs = vec("ecs_queries_total", "Queries with a client subnet.").WithLabelValues()
 	m.swaps = vec("map_swaps_total", "Maps received, by result.", "result")
 	m.saves = vec("state_writes_total", "Writes of the map to disk, by result.", "result")
 	m.tcpRefused = vec("tcp_refused_total", "Connections closed at once, by the limit they were over.", "limit")
-	m.tcpEnded = vec("tcp_cut_total", "Connections cut: query or reply too slow, not DNS, or without a query when all places were taken.", "reason")
+	m.tcpEnded = vec("tcp_cut_total", "Connections cut: query or reply too slow, not DNS, no handshake of TLS or header of a proxy, or without a query when all places were taken.", "reason")
 	m.udpFailed = vec("udp_errors_total", "Packets that could not be read or written.", "op")
+	m.transfers = vec("transfers_total", "Zone transfers, by what was sent: whole, changes, current (nothing newer), refused, failed.", "sent")
+	m.notifies = vec("notifies_total", "Secondaries told of a change, by result: answered, failed.", "result")
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "steer_authdns_tcp_connections", Help: "TCP connections open.",
+		Name: "steer_authdns_tcp_connections", Help: "TCP connections open, encrypted ones included.",
 	})
 	m.collectors = append(m.collectors, m.connections)
 	gauge("map_version", "Version of the map that answers; 0: none.", func() float64 { return float64(info().Version) })
@@ -94,16 +106,15 @@ func rcodeText(rcode uint16) string {
 }
 
 // query counts one message and what became of it.
-func (m *metrics) query(tcp bool, r *answer.Result) {
+func (m *metrics) query(t server.Transport, r *answer.Result) {
+	if r.Limit != answer.NotLimited {
+		m.limited[r.Limit].Inc()
+	}
 	if r.Drop != answer.Answered {
 		m.dropped[r.Drop].Inc()
 		return
 	}
-	transport := 0
-	if tcp {
-		transport = 1
-	}
-	m.queries[transport][r.Rcode].Add(1)
+	m.queries[t][r.Rcode].Add(1)
 	if r.Rcode == dns.RcodeSuccess {
 		m.answers[r.Source].Inc()
 	}

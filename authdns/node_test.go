@@ -3,6 +3,7 @@ package authdns
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"steerpoint/authdns/internal/answer"
 	"steerpoint/authdns/internal/dnstest"
+	"steerpoint/authdns/internal/server"
 	"steerpoint/snapshot"
 )
 
@@ -45,11 +47,13 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 
 	base := r.Current()
 	next := *base
-	next.Version, next.Services = 4322, append([]snapshot.DNSService(nil), base.Services...)
+	next.Version, next.Services = 4322, slices.Clone(base.Services)
 	for i := range next.Services {
 		if next.Services[i].Name == "plain" {
-			next.Services[i].Rules = []snapshot.DNSRule{next.Services[i].Rules[0]}
-			next.Services[i].Rules[0].Choices = []snapshot.DNSChoice{{Edge: "b", A: []netip.Addr{netip.MustParseAddr("192.0.2.200")}}}
+			moved := *next.Services[i]
+			next.Services[i] = &moved
+			moved.Rules = []snapshot.DNSRule{moved.Rules[0]}
+			moved.Rules[0].Choices = []snapshot.DNSChoice{{Edge: "b", A: []netip.Addr{netip.MustParseAddr("192.0.2.200")}}}
 		}
 	}
 	d, err := snapshot.DiffDNS(base, &next).Apply(base)
@@ -92,6 +96,18 @@ func TestDiskIsNoBase(t *testing.T) {
 	}
 }
 
+// TestStatePause: a map that takes long to write is written less often, a small one as often as configured.
+//
+// Covers: A2, issue5 map file
+func TestStatePause(t *testing.T) {
+	s := &Server{cfg: Config{StateEvery: time.Second}}
+	for took, want := range map[time.Duration]time.Duration{time.Millisecond: time.Second, 2 * time.Second: 38 * time.Second} {
+		if got := s.statePause(took); got != want {
+			t.Errorf("after a write of %s: %s, want %s", took, got, want)
+		}
+	}
+}
+
 // TestQueries: what was answered is counted, by transport and code for metrics and in all for the node's report.
 //
 // Covers: issue3 map age
@@ -129,7 +145,7 @@ func TestControlSilent(t *testing.T) {
 		}
 		go s.watchSilence(t.Context())
 		told := func() string {
-			h := s.handler(false)
+			h := s.handler(server.UDP)
 			m := dnstest.Unpack(t, h.Handle(nil, dnstest.Pack(t, dnstest.Query("plain.gslb.example.net.", dns.TypeA)), netip.MustParseAddr("192.0.2.9"), time.Now()))
 			if firstA(m) != "192.0.2.7" {
 				t.Errorf("answer %v", m)

@@ -2,7 +2,6 @@ package authdns
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"time"
@@ -11,24 +10,28 @@ import (
 	"steerpoint/snapshot"
 )
 
-// The file that keeps the newest map. Version 1: the snapshot as JSON.
+// The file that keeps the newest map; see snapshot.MarshalMap for its versions.
 const (
 	stateKind    = "dns-map"
-	stateVersion = 1
+	stateVersion = snapshot.MapVersion
 )
+
+// stateShare is how many times as long as the last write took the next one waits at least, so that a map that is large
+// takes no more than a twentieth of a processor and a disk.
+const stateShare = 19
 
 // ReadMap reads a map that a name server keeps on disk. A missing file matches fs.ErrNotExist, a damaged one
 // atomicfile.ErrDamaged, one of a newer program atomicfile.ErrNewer. Whether the map validates, Swap says.
 func ReadMap(file string) (*snapshot.DNS, error) {
-	_, payload, err := atomicfile.Read(file, stateKind, stateVersion)
+	version, payload, err := atomicfile.Read(file, stateKind, stateVersion)
 	if err != nil {
 		return nil, err
 	}
-	d := new(snapshot.DNS)
-	if err := json.Unmarshal(payload, d); err != nil {
+	d, err := snapshot.UnmarshalMap(version, payload)
+	if err != nil {
 		return nil, &atomicfile.DamagedError{Path: file, Why: "it is whole but not a map: " + err.Error()}
 	}
-	return d, nil
+	return withKeys(d, file), nil
 }
 
 // loadState makes the map on disk the current one. Whatever is wrong with the file, the server goes on without it:
@@ -37,6 +40,7 @@ func (s *Server) loadState() {
 	if s.cfg.StateFile == "" {
 		return
 	}
+	s.loadKeys()
 	d, err := ReadMap(s.cfg.StateFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,8 +73,8 @@ func (s *Server) setAside(why error) {
 		"error", why, "movedTo", aside)
 }
 
-// keepState writes the newest map to disk until ctx ends: the first change at once, then at most one write every
-// StateEvery. Queries and swaps never wait for it.
+// keepState writes the newest map to disk until ctx ends, and at the end: the first change at once, then at most one write
+// every StateEvery, and of a large map fewer. Queries and swaps never wait for it.
 func (s *Server) keepState(ctx context.Context) {
 	if s.cfg.StateFile == "" {
 		return
@@ -89,9 +93,15 @@ func (s *Server) keepState(ctx context.Context) {
 			return
 		case <-s.wake:
 		}
+		began := time.Now()
 		s.saveState(ctx)
-		pause.Reset(s.cfg.StateEvery)
+		pause.Reset(s.statePause(time.Since(began)))
 	}
+}
+
+// statePause is how long after a write that took so long the next one waits.
+func (s *Server) statePause(took time.Duration) time.Duration {
+	return max(s.cfg.StateEvery, stateShare*took)
 }
 
 // saveState writes the current map if it is not on disk yet. What could not be written is tried again at the next
@@ -104,9 +114,10 @@ func (s *Server) saveState(ctx context.Context) {
 	if !unsaved {
 		return
 	}
-	payload, err := json.Marshal(d)
-	if err == nil {
-		err = atomicfile.Write(s.cfg.StateFile, stateKind, stateVersion, payload)
+	keysErr := s.saveKeys(d.Keys)
+	payload, err := d.WithoutKeys().MarshalMap()
+	if err = errors.Join(err, keysErr); err == nil {
+		err = atomicfile.WriteParts(s.cfg.StateFile, stateKind, stateVersion, payload...)
 	}
 	s.metrics.saved(err)
 	if err != nil {

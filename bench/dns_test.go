@@ -66,7 +66,7 @@ func dnsMap(t *geo.Table) *snapshot.DNS {
 				Refresh: time.Hour, Retry: 15 * time.Minute, Expire: 24 * time.Hour, Minimum: 30 * time.Second,
 			},
 		}},
-		Services: []snapshot.DNSService{service},
+		Services: []*snapshot.DNSService{&service},
 	}
 }
 

@@ -125,7 +125,7 @@ func (f *fuzzed) prepare(m *maker) {
 			f.t.Fatal(err)
 		}
 	}
-	f.apply(zoneYAML, shopYAML, spareYAML, f.hook.notifier("pager", "on: [switch]\n"))
+	f.apply(signedYAML, shopYAML, spareYAML, f.hook.notifier("pager", "on: [switch]\n"))
 	for _, name := range []string{"fra1", "ams1"} {
 		if n, ok := f.roster.Node(name); ok && !n.Revoked.IsZero() {
 			if err := f.client.RemoveNode(f.t.Context(), name); err != nil {
@@ -137,6 +137,7 @@ func (f *fuzzed) prepare(m *maker) {
 		}
 	}
 	f.connect("fra1", "ams1")
+	f.await("the zone has its keys", func() bool { return len(f.dnssec.view().Zones) > 0 })
 	_, err := f.client.Force(f.t.Context(), api.ForceRequest{Rule: "shop/default", Edge: "west", Reason: "fuzz"})
 	if err == nil {
 		_, err = f.client.Freeze(f.t.Context(), api.FreezeRequest{Target: "shop", Reason: "fuzz"})
@@ -198,6 +199,7 @@ func newMaker(seed uint64, d *apiDoc) *maker {
 		"for": {"1h", "30m", "0s", "-1h", "x"}, "timeout": {"1s", "1h"}, "url": {"http://192.0.2.1/", "https://shop.example.com/x", "ftp://x"},
 		"Steer-Actor": {"anna", "bob"}, "Last-Event-ID": {"1", "99999"}, "last": {"1", "x"}, "step": {"1m", "10s", "x"}, "reason": {"why not"}, "roles": {"dns", "probe", "potato"},
 		"cursor": {"", "AAAAAA", "potato"}, "apiVersion": {"steerpoint/v1"},
+		"zone": {"gslb.example.net", "gslb.example.net", "nope.example"}, "key": {"zsk", "ksk"}, "ds": {"seen", "gone"},
 	}}
 }
 
@@ -239,9 +241,7 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 	}
 	f.stop()
 	f.hook.Close()
-	goleak.VerifyNone(t, before,
-		// Connections the test's own client keeps.
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	nothingLeft(t, before)
 }
 
 func (op *apiOp) succeeded() int { return op.answers[http.StatusOK] + op.answers[http.StatusNoContent] }

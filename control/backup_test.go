@@ -75,6 +75,7 @@ func lived(t *testing.T, dir string) (r *rig, token string) {
 	if _, err := r.client.CreateToken(ctx, api.TokenRequest{Roles: []string{"dns"}}); err != nil {
 		t.Fatal(err)
 	}
+	r.await("the switch is published", func() bool { l := r.switches(); return len(l) > 0 && l[0].Publication != nil })
 	return r, r.apiToken("ci", "operator", "")
 }
 

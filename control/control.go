@@ -25,6 +25,7 @@ import (
 	"steerpoint/control/internal/feed"
 	"steerpoint/control/internal/moment"
 	"steerpoint/control/internal/notify"
+	"steerpoint/control/internal/resolve"
 	"steerpoint/control/internal/rollout"
 	"steerpoint/control/internal/roster"
 	"steerpoint/control/internal/store"
@@ -71,6 +72,9 @@ type Config struct {
 	CertLife time.Duration
 	// NotifyLocal lets notifiers post to loopback, link-local and metadata addresses.
 	NotifyLocal bool
+	// Resolvers, ADDR or ADDR:PORT, find the addresses of names in zones of others, for ALIAS records and at apexes. Empty:
+	// those of /etc/resolv.conf.
+	Resolvers []string
 	// SealKey is the file of the sealing key, by which Secrets are kept; made if absent. "": seal.key in Data.
 	SealKey string
 }
@@ -130,8 +134,11 @@ type Deps struct {
 	watchWrite time.Duration        // how long a watcher may take to read; 0: 10 s
 	machine    func() moment.Moment // clocks; nil: the machine's
 	store      func(*store.Store) committer
+	exchange   resolve.Exchange // asks resolvers; nil: over the network
 	// notifyTiming: of notifications; zero: as documented
 	notifyTiming notify.Timing
+	// zoneKeyWaits takes the place of the TTL of DNSKEY records and of the margin of rolls; 0: as documented.
+	zoneKeyWaits time.Duration
 }
 
 // Control is the control plane. Make it with New, then Run it.
@@ -174,6 +181,9 @@ type Control struct {
 	switches rateOfSwitches
 	history  history
 	secrets  secrets
+	resolver *resolve.Keeper
+	cookies  cookies
+	dnssec   dnssec
 
 	resources resources // owned by the loop: what is stored, as far as it was read
 	writing   sync.Mutex
@@ -287,11 +297,15 @@ func (c *Control) open(ctx context.Context) error {
 	if err := c.openNews(); err != nil {
 		return err
 	}
+	if err := c.openDNSSEC(ctx); err != nil { // before the sealing key is looked for: it is known then whether one is needed
+		return err
+	}
 	if err := c.restore(ctx); err != nil {
 		return err
 	}
 	c.openHistory(ctx)
 	c.sweepBackup()
+	c.openResolver()
 	return c.loadAPITokens(ctx)
 }
 
@@ -363,6 +377,9 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("API", c.serve)
 	g.Go("tape", c.runTape)
 	g.Go("sealing key", c.watchSealKey)
+	g.Go("names elsewhere", c.resolver.Run)
+	g.Go("DNS cookies", c.turnCookies)
+	g.Go("zone keys", c.keepZoneKeys)
 	err := g.Wait()
 	c.stopped()
 	return errors.Join(err, c.Close())

@@ -292,6 +292,9 @@ func (c *Control) sign(now moment.Moment, n *store.Node, request []byte, life ti
 		return nil, err
 	}
 	n.Serial, n.Issued, n.Expires, n.Authority = id.Serial, now.Wall.UTC(), id.NotAfter.UTC(), c.authority.Hash()
+	if n.PublicKey, err = pki.RequestKey(request); err != nil {
+		return nil, err
+	}
 	if n.Expires.After(n.Latest) {
 		n.Latest = n.Expires
 	}

@@ -48,6 +48,7 @@ var meanings = map[string]string{
 	api.CodeForbiddenService:   "the token is for other services",
 	api.CodeNoSeries:           "series cannot be read now",
 	api.CodeSealKey:            "values of Secrets cannot be sealed or opened: the sealing key is missing",
+	api.CodeZoneState:          "the keys of the zone are not at the stage that it takes; nothing was changed",
 	api.CodeForbiddenHost:      "the Host header is not a name of this server",
 	api.CodeNotFound:           "no such resource, service, rule, edge, point or path",
 	api.CodeMethodNotAllowed:   "Allow says which methods there are",
@@ -83,6 +84,8 @@ var ownFailures = map[string][]failure{
 	"apply":           {{503, api.CodeSealKey}, {422, api.CodeInvalid}},
 	"rollback":        {{503, api.CodeSealKey}, {404, api.CodeNotFound}, {422, api.CodeInvalid}, {422, api.CodeNotSupported}, {503, api.CodeNoHistory}},
 	"rotateSecrets":   {{503, api.CodeSealKey}},
+	"rollZoneKey":     {{404, api.CodeNotFound}, {409, api.CodeZoneState}, {503, api.CodeSealKey}},
+	"noteParent":      {{404, api.CodeNotFound}, {409, api.CodeZoneState}, {503, api.CodeSealKey}},
 	"series":          {{503, api.CodeNoSeries}, {404, api.CodeNotFound}},
 	"createAPIToken":  {{422, api.CodeInvalid}},
 	"backup":          {{503, api.CodeNoHistory}},
@@ -107,7 +110,7 @@ var tags = map[string]string{
 	"resources": "resources", "plan": "resources", "apply": "resources",
 	"history": "history", "rollback": "history", "audit": "history", "switches": "history", "tape": "history",
 	"force": "overrides", "unforce": "overrides", "freeze": "overrides", "unfreeze": "overrides", "drain": "overrides", "undrain": "overrides",
-	"nodes": "nodes", "tokens": "nodes", "secrets": "resources", "api-tokens": "access", "backup": "state", "series": "history",
+	"nodes": "nodes", "tokens": "nodes", "secrets": "resources", "dnssec": "dnssec", "api-tokens": "access", "backup": "state", "series": "history",
 	"status": "state", "explain": "state", "version": "state", "watch": "state", "probe": "state", "notifiers": "state",
 }
 

@@ -45,6 +45,7 @@ type answers struct {
 	block   uint64 // end of what is reserved
 	status  api.MapStatus
 	last    *snapshot.DNS // handed out, or from before the restart
+	signing *snapshot.Signing
 }
 
 func (a *answers) init() {
@@ -75,6 +76,14 @@ func (a *answers) setConfig(p *published) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cfg = p
+	a.mark()
+}
+
+// setSigning gives what zones are signed by.
+func (a *answers) setSigning(s *snapshot.Signing) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.signing = s
 	a.mark()
 }
 
@@ -119,7 +128,7 @@ func (a *answers) next() (job, bool) {
 		return job{}, false
 	}
 	j := job{refs: a.refs, in: snapshot.DNSInput{
-		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Unread: a.cfg.unread, Partial: !a.whole, Previous: a.last,
+		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Unread: a.cfg.unread, Partial: !a.whole, Previous: a.last, Signing: a.signing,
 	}}
 	if a.whole {
 		j.in.Rules = maps.Clone(a.views)
@@ -239,7 +248,11 @@ func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {
 	}
 	now := c.clock.Moment()
 	j.in.Created, j.in.Now, j.in.Geo = now.Wall.UTC(), now.At, c.deps.Geo()
+	j.in.Resolved = c.resolver.Resolved()
+	j.in.Cookies = c.cookies.at(now.Wall)
+	j.in.SecretTurn, j.in.Secret = c.secrets.changed(), c.secrets.value
 	made, problems := compiler.Compile(j.in)
+	c.resolver.Want(compiler.Targets())
 	c.compileAlarms(problems)
 	handed := c.clock.Now()
 	c.rollout.Handed(made.Version, handed)
@@ -250,6 +263,7 @@ func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {
 	}
 	c.alarms.set(api.AlarmPublish, "", false, "")
 	c.answers.published(made, c.wallNow())
+	c.dnssec.published(made.Signing, made.Version)
 	c.ready.Store(true)
 	c.handedOut(made, handed, j.refs)
 	return true

@@ -136,6 +136,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.queue.config(c.published())
 	c.keepTape(c.clock.Moment(), true)
 	c.openSecrets()
+	c.openCookies(ctx)
 	c.news.configure(c.engine.Set())
 	return nil
 }

@@ -176,6 +176,7 @@ func (r *rig) apply(texts ...string) api.Plan {
 	if err != nil {
 		r.t.Fatalf("apply: %v", err)
 	}
+	r.await("the loop has what was applied", func() bool { return r.applied.get() >= p.Revision })
 	return p
 }
 
@@ -272,10 +273,10 @@ func (r *rig) rule(service, rule string) api.RuleStatus {
 	return api.RuleStatus{}
 }
 
-// await polls until f is true; 20 s is far above what anything here takes.
+// await polls until f is true; a minute is far above what anything here takes, also on a slow disk.
 func (r *rig) await(what string, f func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if f() {
 			return
 		}

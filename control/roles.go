@@ -79,6 +79,7 @@ func accessTable() map[string]access {
 		"tape":            {roleViewer, reachNamed},
 		"nodes":           {roleViewer, reachShared},
 		"version":         {roleViewer, reachShared},
+		"signedZones":     {roleViewer, reachShared}, // zones are everybody's
 		"audit":           {roleViewer, reachAll},
 		"plan":            {roleViewer, reachOwn}, // it changes nothing: a pipeline that reviews may plan
 
@@ -106,6 +107,8 @@ func accessTable() map[string]access {
 		"revokeAPIToken": {roleAdmin, reachAll},
 		"backup":         {roleAdmin, reachAll},
 		"rotateSecrets":  {roleAdmin, reachAll},
+		"rollZoneKey":    {roleAdmin, reachAll},
+		"noteParent":     {roleAdmin, reachAll},
 	}
 }
 

@@ -111,6 +111,9 @@ func samples() map[string]sample {
 		"revokeAPIToken":  {"admin", "all", "/api-tokens/none", ""},
 		"backup":          {"admin", "all", "/backup", ""},
 		"rotateSecrets":   {"admin", "all", "/secrets/rotate", `{}`},
+		"signedZones":     {"viewer", "shared", "/dnssec", ""},
+		"rollZoneKey":     {"admin", "all", "/dnssec/none/roll", `{"key":"zsk"}`},
+		"noteParent":      {"admin", "all", "/dnssec/none/parent", `{"ds":"seen"}`},
 	}
 }
 

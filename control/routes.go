@@ -25,6 +25,7 @@ func (c *Control) routes(ctx context.Context, a huma.API) {
 	c.nodeRoutes(a)
 	c.historyRoutes(a)
 	c.secretRoutes(a)
+	c.dnssecRoutes(a)
 	c.tapeRoute(a)
 	c.apiTokenRoutes(a)
 	c.backupRoute(a)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"steerpoint/control/api"
@@ -29,14 +30,17 @@ const sealedField = "sealed"
 type secrets struct {
 	path string // of the sealing key
 	log  *slog.Logger
+	// needed: something else than Secrets is sealed, so that a key that is missing is not replaced by a fresh one.
+	needed atomic.Bool
 
 	mu     sync.Mutex // of what follows
 	keys   *seal.Keys // nil: there are none
 	err    error      // why the file is of no use now; with keys they are those of before
 	file   fileState  // as it was read; zero: it was not
 	stored map[string]*storedSecret
-	// turn grows when a value may open that did not, so that who waits for one tries again.
-	turn uint64
+	// turn grows when a value may open that did not, so that who waits for one tries again; changes also when what is
+	// stored may be another.
+	turn, changes uint64
 }
 
 // storedSecret is a Secret as it is stored.
@@ -73,6 +77,7 @@ func (f fileState) same(o fileState) bool {
 func (s *secrets) take(stored map[string]store.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.changes++
 	was := s.stored
 	s.stored = map[string]*storedSecret{}
 	for _, r := range stored {
@@ -105,7 +110,7 @@ func (s *secrets) check(name string, x *storedSecret) {
 // The file may be on a slow disk, so it is read without the lock; there is one caller at a time.
 func (s *secrets) look(now time.Time) (changed bool) {
 	s.mu.Lock()
-	was, first := s.file, s.keys == nil && len(s.stored) == 0
+	was, first := s.file, s.keys == nil && len(s.stored) == 0 && !s.needed.Load()
 	s.mu.Unlock()
 	state := stateOf(s.path)
 	if state.same(was) && !(state.missing() && first) {
@@ -144,6 +149,7 @@ func (s *secrets) adopt(keys *seal.Keys, err error, state fileState) {
 func (s *secrets) use(keys *seal.Keys) {
 	s.keys = keys
 	s.turn++
+	s.changes++
 	for name, x := range s.stored {
 		s.check(name, x)
 	}
@@ -169,6 +175,16 @@ func (s *secrets) open(name, key string) (hidden.Text, error) {
 	return v, nil
 }
 
+// value is open for what names a value by a reference.
+func (s *secrets) value(ref spec.SecretRef) (hidden.Text, error) { return s.open(ref.Secret, ref.Key) }
+
+// changed is another number when some value may be another, or may open that did not.
+func (s *secrets) changed() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
 // usable gives the keys, or says why none seals now. It is refused also while the file is not the one that the keys are
 // of: what is sealed then would be lost with the process.
 func (s *secrets) usable() (*seal.Keys, error) {
@@ -181,6 +197,16 @@ func (s *secrets) usable() (*seal.Keys, error) {
 		if err := s.stored[name].err; errors.Is(err, seal.ErrNoKey) {
 			return nil, fmt.Errorf("secrets cannot be written: the key in %s is not the one of Secret %s: %w", s.path, name, err)
 		}
+	}
+	return s.keys, nil
+}
+
+// opening gives the keys to open by, also while their file is not at hand.
+func (s *secrets) opening() (*seal.Keys, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys == nil {
+		return nil, fmt.Errorf("what is sealed cannot be opened: %w", s.err)
 	}
 	return s.keys, nil
 }
@@ -262,16 +288,25 @@ func some(list []string) string {
 }
 
 func usersOf(set *spec.Set, secret string) string {
-	var users []string
+	uses := func(u spec.SecretUse) bool { return u.Secret == secret }
+	var notifiers, users []string
 	for _, n := range set.Notifiers() {
-		if slices.ContainsFunc(n.SecretUses(), func(u spec.SecretUse) bool { return u.Secret == secret }) {
-			users = append(users, n.Name)
+		if slices.ContainsFunc(n.SecretUses(), uses) {
+			notifiers = append(notifiers, n.Name)
+		}
+	}
+	if len(notifiers) > 0 {
+		users = append(users, "notifier "+strings.Join(notifiers, ", "))
+	}
+	for _, z := range set.Zones() {
+		if slices.ContainsFunc(z.SecretUses(), uses) {
+			users = append(users, "zone "+z.Name)
 		}
 	}
 	if len(users) == 0 {
 		return " (used by nobody)"
 	}
-	return " (used by notifier " + strings.Join(users, ", ") + ")"
+	return " (used by " + strings.Join(users, ", ") + ")"
 }
 
 // placeOf is what the values of a Secret are sealed for.
@@ -288,6 +323,7 @@ func (c *Control) openSecrets() {
 func (c *Control) secretsChanged() {
 	c.secrets.take(c.resources.stored)
 	c.judgeSecrets()
+	c.answers.mark() // keys of transfers may be others
 }
 
 // judgeSecrets raises the alarm about the sealing key, or takes it away. It runs in the loop.
@@ -310,6 +346,7 @@ func (c *Control) watchSealKey(ctx context.Context) error {
 		err := c.do(ctx, func() {
 			c.judgeSecrets()
 			if changed { // who waits for a value tries again
+				c.answers.mark()
 				c.news.configure(c.engine.Set())
 			}
 		})

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -316,7 +317,8 @@ func TestSealKeyMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if bad.text != nil {
-				if err := os.WriteFile(path, bad.text, bad.mode); err != nil {
+				// The mode of a new file goes through the umask of whoever runs the test.
+				if err := errors.Join(os.WriteFile(path, bad.text, 0o600), os.Chmod(path, bad.mode)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -109,7 +109,9 @@ func TestSeriesAreTold(t *testing.T) {
 	}
 	// An observation that waited has the time at which it was made.
 	_, probe, _ := r.out.latest()
+	k.mu.Lock()
 	before := len(k.measured)
+	k.mu.Unlock()
 	r.ObserveLocal(report.Observation{Task: probe.Tasks[0].ID, Point: "local", OK: true, Age: 30 * time.Second})
 	r.ObserveLocal(report.Observation{Task: probe.Tasks[0].ID, Point: "local", Cause: report.CauseLocal, Detail: "no sockets"})
 	r.settle()
@@ -241,7 +243,10 @@ func TestSeriesAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := report.SeriesQuery{Service: "shop", Rule: "default", From: now.Add(-time.Hour), To: now.Add(-time.Minute), Step: 20 * time.Second, Steered: true, Latency: true}
-	if got := k.asked[len(k.asked)-1]; !reflect.DeepEqual(got, want) {
+	k.mu.Lock()
+	got := k.asked[len(k.asked)-1]
+	k.mu.Unlock()
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("asked %+v, want %+v", got, want)
 	}
 	total, point := a.Series[0].SeriesFigures, a.Series[0].Points[0].SeriesFigures

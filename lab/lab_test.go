@@ -88,10 +88,10 @@ func dial(t *testing.T, l *lab.Lab, host, network string, to netip.AddrPort) net
 // roundTrip sends one datagram and waits for its echo.
 func roundTrip(c net.Conn, wait time.Duration) (time.Duration, error) {
 	sent := time.Now()
-	if err := c.SetDeadline(sent.Add(wait)); err != nil {
+	if _, err := c.Write([]byte("ping")); err != nil {
 		return 0, err
 	}
-	if _, err := c.Write([]byte("ping")); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil { // the write does not wait, however short it is
 		return 0, err
 	}
 	_, err := c.Read(make([]byte, 16))
@@ -110,8 +110,9 @@ func TestDelayOfBothFamilies(t *testing.T) {
 	for family, addr := range families(l, "b") {
 		for host, least := range map[string]time.Duration{"a": 58 * ms, "c": 0} {
 			c := dial(t, l, host, "udp", netip.AddrPortFrom(addr, 7))
-			fastest := time.Hour
-			for range 20 {
+			fastest, most := time.Hour, least+15*ms
+			// Twenty, and more on a machine that is so busy that none of them was quick.
+			for n, end := 0, time.Now().Add(patience); n < 20 || fastest > most && time.Now().Before(end); n++ {
 				took, err := roundTrip(c, patience)
 				check(t, err)
 				if took < least {
@@ -119,7 +120,7 @@ func TestDelayOfBothFamilies(t *testing.T) {
 				}
 				fastest = min(fastest, took)
 			}
-			if most := least + 15*ms; fastest > most {
+			if fastest > most {
 				t.Errorf("%s from %s: the fastest round trip took %v, more than %v", family, host, fastest, most)
 			}
 			t.Logf("%s from %s to b: fastest %v", family, host, fastest)

@@ -142,10 +142,15 @@ func TestTasksComeAndGo(t *testing.T) {
 	eventually(t, "what was handed over has arrived", func() bool { return len(p.out) == 0 })
 	n := out.of(b.ID)
 	eventually(t, "one more of the task that stays", func() bool { return out.of(b.ID) > n+1 })
-	gone, probed := out.of(a.ID), hits[0].Load()
-	eventually(t, "many more of the task that stays", func() bool { return out.of(b.ID) > n+20 })
-	if out.of(a.ID) != gone || hits[0].Load() > probed+1 || out.of(c.ID) != 0 {
-		t.Errorf("removed tasks emitted %d and %d more observations; %d more requests", out.of(a.ID)-gone, out.of(c.ID), hits[0].Load()-probed)
+	gone := out.of(a.ID)
+	eventually(t, "many of the task that stays, and none of the one that is gone", func() bool {
+		// Requests of before may come late to a server on a busy machine.
+		n, probed := out.of(b.ID), hits[0].Load()
+		eventually(t, "many more of the task that stays", func() bool { return out.of(b.ID) > n+20 })
+		return hits[0].Load() == probed
+	})
+	if out.of(a.ID) != gone || out.of(c.ID) != 0 {
+		t.Errorf("removed tasks emitted %d and %d more observations", out.of(a.ID)-gone, out.of(c.ID))
 	}
 	if v, tasks := p.Tasks(); v != 2 || len(tasks) != 1 || tasks[0].ID != b.ID {
 		t.Errorf("version %d, tasks %+v", v, tasks)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"steerpoint/geo"
+	"steerpoint/internal/hidden"
 	"steerpoint/spec"
 	"steerpoint/steering"
 )
@@ -30,9 +31,20 @@ type DNSInput struct {
 	Ended   []string
 	// Geo says where addresses are; nil: nowhere. Other data is another pointer.
 	Geo *geo.DB
+	// Resolved has the addresses of names that lie elsewhere, as far as Compiler.Targets asked for them. Others are another
+	// pointer.
+	Resolved *Resolved
+	// Secret opens a value of a Secret; nil: none opens. SecretTurn is another number whenever a value may be another, or may
+	// open that did not.
+	Secret     func(spec.SecretRef) (hidden.Text, error)
+	SecretTurn uint64
 	// Previous is the snapshot before, for a Compiler that has not made it itself; nil: there is none. A service that
 	// cannot be compiled or read keeps its answers of then.
 	Previous *DNS
+	// Cookies go into the snapshot as they are.
+	Cookies *CookieSecrets
+	// Signing is what zones are signed by; it goes into the snapshot as it is.
+	Signing *Signing
 }
 
 // DNSRuleInput is the core's view of one rule.
@@ -47,13 +59,15 @@ const (
 	ProblemZone      = "DNS_ZONE_REFUSED"        // the zone cannot be served
 	ProblemNoZone    = "DNS_NO_ZONE"             // the service's zone does not exist
 	ProblemNameTaken = "DNS_NAME_TAKEN"          // two owners for one name
-	ProblemApexName  = "DNS_APEX_NAME"           // a name as answer at a zone's apex
 	ProblemLoop      = "DNS_TARGET_LOOP"         // an edge's target is a name of the service itself
 	ProblemNoAnswer  = "DNS_NO_ANSWER"           // the edge to answer with has neither target nor addresses yet
 	ProblemScopes    = "DNS_SCOPES_REFUSED"      // the rules' scopes do not make a table
 	ProblemAllNames  = "DNS_ALL_NEEDS_ADDRESSES" // whenAllDown: all with an edge that is a name
 	ProblemTooMany   = "DNS_TOO_MANY_ADDRESSES"  // more addresses of one family than an answer carries
+	ProblemKey       = "DNS_TSIG_KEY"            // the value of a TSIG key cannot be had
 	ProblemUnread    = "DNS_SERVICE_UNREADABLE"  // the stored service cannot be read by this version
+	ProblemRecord    = "DNS_RECORD_REFUSED"      // a static record set cannot be served
+	ProblemAlias     = "DNS_ALIAS_UNRESOLVED"    // a name answers with the addresses of another, and those are not known
 )
 
 // Problem is something that could not be compiled as written. What is not named in problems is in the snapshot.

@@ -300,7 +300,7 @@ func TestCompileProblems(t *testing.T) {
 		if len(problems) != 1 || !problems[0].Kept || problems[0].Lost {
 			t.Errorf("%s: %v", row.name, problems)
 		}
-		if i := slices.IndexFunc(kept.Services, func(s snapshot.DNSService) bool { return s.Name == "shop" }); i < 0 || describeChoices(&kept.Services[i].Rules[0]) != describeChoices(&before.Services[1].Rules[0]) {
+		if i := slices.IndexFunc(kept.Services, func(s *snapshot.DNSService) bool { return s.Name == "shop" }); i < 0 || describeChoices(&kept.Services[i].Rules[0]) != describeChoices(&before.Services[1].Rules[0]) {
 			t.Errorf("%s: kept %+v", row.name, kept.Services)
 		}
 	}
@@ -394,8 +394,8 @@ func TestCompileNames(t *testing.T) {
 		{"service CNAME of another service", fmt.Sprintf(other, "[shop.gslb.example.net]") + dnsDefault, snapshot.ProblemNameTaken, ""},
 		{"name server", fmt.Sprintf(other, "[ns1.gslb.example.net]") + dnsDefault, snapshot.ProblemNameTaken, ""},
 		{"own CNAME", fmt.Sprintf(other, "[other.gslb.example.net]") + dnsDefault, "", ""},
-		{"name at the apex", fmt.Sprintf(other, "[example.com, m.example.com]") + dnsDefault, snapshot.ProblemApexName, "m.example.com."},
-		{"fallback name at the apex", fmt.Sprintf(addressesOnly, "[example.com]") + strings.Replace(dnsDefault, "mode", "whenAllDown: \"fallback:sorry.test\", mode", 1), snapshot.ProblemApexName, ""},
+		{"name at the apex", fmt.Sprintf(other, "[example.com, m.example.com]") + dnsDefault, "", "m.example.com."},
+		{"fallback name at the apex", fmt.Sprintf(addressesOnly, "[example.com]") + strings.Replace(dnsDefault, "mode", "whenAllDown: \"fallback:sorry.test\", mode", 1), "", ""},
 		{"addresses at the apex", fmt.Sprintf(addressesOnly, "[example.com]") + dnsDefault, "", "example.com."},
 		{"wildcard", fmt.Sprintf(other, `["w.elsewhere.test", "*.example.com"]`) + dnsDefault, "", "*.example.com."},
 	} {

@@ -17,6 +17,7 @@ type ruleAnswer struct {
 	service *spec.Service
 	rule    *spec.Rule
 	state   []steering.EdgeStatus
+	zones   *zoneSet // where the addresses of names are found
 }
 
 // undecided answers in priority order: nothing is known, and nothing is down.
@@ -95,6 +96,7 @@ func (a *ruleAnswer) fallback(target string) ([]DNSChoice, error) {
 	}
 	var err error
 	out.Target, err = a.target("the fallback", target)
+	a.flatten(&out)
 	return []DNSChoice{out}, err
 }
 
@@ -150,6 +152,7 @@ func (a *ruleAnswer) choice(name string) (DNSChoice, error) {
 	if e.Target != "" {
 		var err error
 		out.Target, err = a.target("edge "+name, string(e.Target))
+		a.flatten(&out)
 		return out, err
 	}
 	if len(e.Addresses) == 0 {

@@ -67,8 +67,9 @@ func newPlan(s *spec.Service) *plan {
 
 // compile makes what a service answers, beside no other. It reports whether what it may answer at could change by it.
 func (c *Compiler) compile(e *entry, in *DNSInput) bool {
-	e.dirty, e.stale = false, true
-	failed, names := e.err != nil, e.names
+	e.dirty = false
+	c.outdate(e)
+	failed, names, ready := e.err != nil, e.names, e.flatReady
 	first := e.plan == nil
 	switch {
 	case !first:
@@ -78,11 +79,13 @@ func (c *Compiler) compile(e *entry, in *DNSInput) bool {
 		e.plan = newPlan(e.spec)
 	}
 	e.made, e.table, e.problems, e.names = DNSService{}, nil, nil, ""
+	e.flat = e.wantsFlat
 	c.compiled++
 	if e.err = c.answers(e, in); e.err == nil {
 		e.names = cmp.Or(e.plan.target, e.made.answersName())
 	}
-	return first || failed != (e.err != nil) || names != e.names
+	e.flatReady = e.err == nil && e.flat && e.made.flatReady()
+	return first || failed != (e.err != nil) || names != e.names || ready != e.flatReady
 }
 
 func (c *Compiler) answers(e *entry, in *DNSInput) error {
@@ -121,6 +124,7 @@ type claim struct {
 	err      error       // its own name is another's
 	kept     *DNSService // its answers of before, in place of those that cannot be compiled; nil: none
 	hosted   []string
+	flat     []string
 	problems []Problem // domains left out
 }
 
@@ -136,26 +140,33 @@ func (c *Compiler) claims() {
 			c.cnames[name] = e.name
 		}
 	}
-	for _, e := range c.entries {
-		before := e.claim
-		e.claim = claim{}
-		if owner := c.owners[e.made.CNAME]; e.err == nil && owner != "" {
+	before := make([]claim, len(c.entries))
+	for i, e := range c.entries {
+		before[i], e.claim, e.wantsFlat = e.claim, claim{}, false
+		if owner := c.owner(e.made.CNAME, e); e.err == nil && owner != "" {
 			e.claim.err = refuse(ProblemNameTaken, "", "its name %s belongs to %s already: rename one of them", e.made.CNAME, owner)
 		}
 		if e.err == nil && e.claim.err == nil {
 			c.claim(e)
-		} else if e.present {
-			e.claim.kept = c.keep(&e.out)
+		} else if e.out != nil {
+			e.claim.kept = c.keep(e.out)
 		}
-		e.stale = e.stale || !before.equal(&e.claim)
+	}
+	c.claimAliases()
+	for i, e := range c.entries {
+		if !before[i].equal(&e.claim) {
+			c.outdate(e)
+		}
 	}
 }
 
 // cname is the service's own name; "" if that is not known.
 func (e *entry) cname() string {
 	switch {
-	case e.spec == nil:
+	case e.spec == nil && e.out != nil:
 		return e.out.CNAME
+	case e.spec == nil:
+		return ""
 	case e.zone == "":
 		return ""
 	}
@@ -163,7 +174,7 @@ func (e *entry) cname() string {
 }
 
 func (c *claim) equal(o *claim) bool {
-	return slices.Equal(c.hosted, o.hosted) && slices.Equal(c.problems, o.problems) &&
+	return slices.Equal(c.hosted, o.hosted) && slices.Equal(c.flat, o.flat) && slices.Equal(c.problems, o.problems) &&
 		(c.err == nil && c.kept == nil && o.err == nil && o.kept == nil)
 }
 
@@ -176,7 +187,7 @@ func (c *Compiler) claim(e *entry) {
 			continue // elsewhere: points at the service CNAME
 		}
 		d := e.spec.Domains[i]
-		owner := c.owners[name]
+		owner := c.owner(name, e)
 		if other := c.cnames[name]; other != "" {
 			owner = "service " + other
 		}
@@ -185,8 +196,9 @@ func (c *Compiler) claim(e *entry) {
 		case owner != "":
 			p = Problem{Code: ProblemNameTaken, Message: fmt.Sprintf("domain %s belongs to %s already: it is not answered for this service", d, owner)}
 		case c.zones.isApex(name) && e.names != "":
-			p = Problem{Code: ProblemApexName, Message: fmt.Sprintf("domain %s is the apex of a zone, where only addresses can be answered, and %s: "+
-				"give every edge addresses, or use a name below the zone; the domain is not answered", d, e.names)}
+			c.owners[name] = service
+			c.claimFlat(e, name, fmt.Sprintf("domain %s is the apex of a zone", d))
+			continue
 		default:
 			c.owners[name] = service
 			e.claim.hosted = append(e.claim.hosted, name)
@@ -200,14 +212,28 @@ func (c *Compiler) claim(e *entry) {
 // keep makes of a service's answers of before what can still be answered, as far as its names are still to be had.
 func (c *Compiler) keep(before *DNSService) *DNSService {
 	old := *before
-	if c.zones.around(old.CNAME) != old.Zone || c.owners[old.CNAME] != "" {
+	if c.zones.around(old.CNAME) != old.Zone || c.owner(old.CNAME, nil) != "" || old.answersName() != "" && c.zones.beside[old.CNAME] {
 		return nil
 	}
 	service := "service " + old.Name
 	c.owners[old.CNAME] = service
+	named := old.answersName() != ""
+	lost := func(name string) bool {
+		other := c.cnames[name]
+		return c.zones.around(name) == "" || c.owner(name, nil) != "" || other != "" && other != old.Name || named && c.zones.beside[name]
+	}
 	old.Hosted = slices.DeleteFunc(slices.Clone(old.Hosted), func(h string) bool {
-		other := c.cnames[h]
-		if c.zones.around(h) == "" || c.owners[h] != "" || other != "" && other != old.Name || c.zones.isApex(h) && old.answersName() != "" {
+		if lost(h) || c.zones.isApex(h) && named {
+			return true
+		}
+		c.owners[h] = service
+		return false
+	})
+	old.Flat = slices.DeleteFunc(slices.Clone(old.Flat), func(h string) bool {
+		if target := c.zones.aliasOf(h); target != "" { // whose it is, claimAliases says
+			return target != old.CNAME && !slices.Contains(old.Hosted, target)
+		}
+		if lost(h) || !c.zones.isApex(h) {
 			return true
 		}
 		c.owners[h] = service
@@ -281,7 +307,7 @@ func (c *Compiler) rule(e *entry, p *planned, now steering.Instant) (DNSRule, er
 	if left := state.Decision.Soonest - now; state.Decision.Soonest != 0 && left > 0 {
 		out.Soonest = left
 	}
-	a := ruleAnswer{entry: e, service: e.spec, rule: p.rule, state: state.Edges}
+	a := ruleAnswer{entry: e, service: e.spec, rule: p.rule, state: state.Edges, zones: &c.zones}
 	var err error
 	if known && state.Decision.Edge != "" {
 		out.Choices, err = a.choices(&state.Decision)

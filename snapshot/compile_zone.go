@@ -15,16 +15,26 @@ import (
 type zoneSet struct {
 	given    []*spec.Zone
 	zones    []DNSZone // by name
-	sum      sum       // of zones
+	sum      sum       // of zones; zero: not taken yet
 	names    map[string]bool
 	steering []string        // FQDNs of the steering zones, by name
 	servers  map[string]bool // names of name servers that lie in given zones
 	problems []Problem
+
+	static   map[*spec.Zone]*staticZone // the records of each zone in zones, kept from one set to the next
+	order    []*staticZone              // of zones, in their order
+	resolved *Resolved                  // where the addresses of names elsewhere are found
+	taken    map[string]string          // who answers at a name by records: "a record of zone main"
+	beside   map[string]bool            // names that have records a CNAME cannot stand beside
+	cuts     map[string]bool            // names that are delegated
 }
 
-// newZoneSet compiles zones. One that cannot be served is a problem and left out.
-func newZoneSet(given []*spec.Zone) zoneSet {
-	z := zoneSet{given: slices.Clone(given), names: map[string]bool{}, servers: map[string]bool{}}
+// newZoneSet compiles zones. One that cannot be served is a problem and left out. Records of zones that old has are taken over.
+func newZoneSet(given []*spec.Zone, old *zoneSet) zoneSet {
+	z := zoneSet{
+		given: slices.Clone(given), names: map[string]bool{}, servers: map[string]bool{}, static: map[*spec.Zone]*staticZone{},
+		taken: map[string]string{}, beside: map[string]bool{}, cuts: map[string]bool{},
+	}
 	sorted := slices.Clone(given)
 	slices.SortFunc(sorted, func(a, b *spec.Zone) int {
 		return cmp.Or(cmp.Compare(fqdn(a.Zone), fqdn(b.Zone)), cmp.Compare(a.Name, b.Name))
@@ -44,12 +54,13 @@ func newZoneSet(given []*spec.Zone) zoneSet {
 		}
 		z.add(s, made, configured)
 	}
-	z.sum = sumZones(z.zones)
+	z.addRecords(configured, old)
 	return z
 }
 
 func (z *zoneSet) add(s *spec.Zone, made DNSZone, configured map[string]bool) {
 	z.zones, z.names[made.Name] = append(z.zones, made), true
+	z.order = append(z.order, &staticZone{spec: s})
 	if s.Steering {
 		z.steering = append(z.steering, made.Name)
 	}
@@ -62,7 +73,8 @@ func (z *zoneSet) add(s *spec.Zone, made DNSZone, configured map[string]bool) {
 
 // sameNames reports whether two sets make no difference to services.
 func (z *zoneSet) sameNames(o *zoneSet) bool {
-	return maps.Equal(z.names, o.names) && slices.Equal(z.steering, o.steering) && maps.Equal(z.servers, o.servers)
+	return maps.Equal(z.names, o.names) && slices.Equal(z.steering, o.steering) && maps.Equal(z.servers, o.servers) &&
+		maps.Equal(z.taken, o.taken) && maps.Equal(z.beside, o.beside) && maps.Equal(z.cuts, o.cuts) && slices.Equal(z.aliases(), o.aliases())
 }
 
 // of is the steering zone that holds a service's CNAME.
@@ -108,7 +120,7 @@ func serviceCNAME(s *spec.Service, zone string) string { return fqdn(s.Name + ".
 
 func compileZone(z *spec.Zone, configured map[string]bool) (DNSZone, error) {
 	made := DNSZone{
-		Name: fqdn(z.Zone), NSTTL: time.Duration(z.NSTTL),
+		Name: fqdn(z.Zone), NSTTL: time.Duration(z.NSTTL), Transfer: compileTransfer(z.Transfer),
 		SOA: SOA{
 			MName: fqdn(z.SOA.MName), RName: fqdn(z.SOA.RName),
 			Refresh: time.Duration(z.SOA.Refresh), Retry: time.Duration(z.SOA.Retry),

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +25,23 @@ type Compiler struct {
 	entries  []*entry        // by name
 	byName   map[string]*entry
 	tables   tableSet
+	keys     keySet
+	serials  serials
 	owners   map[string]string // who answers at a name: "name server" or "service shop"; as of the last claims
 	cnames   map[string]string // service CNAMEs, taken or not, and their services
 	last     *DNS
 	previous *DNS // only until the first call is done
+
+	// What a call has to look at, so that one that changes little looks at little.
+	dirty, stale []*entry
+	troubled     map[*entry]struct{} // those with problems
+	moved        bool                // services of the snapshot came or went
+
+	steered    map[string]bool // owners of ALIAS records that services answer for; as of the last claims
+	aliasFails []Problem       // likewise: those that get none of their addresses of the service
+	unknowns   []Problem       // ALIAS records of no service whose addresses are not known
+	unfinished bool            // zones lacks the addresses of ALIAS records
+	targets    []string        // names elsewhere that addresses are wanted of; nil: to be found anew
 
 	compiled int // services, so far
 }
@@ -38,7 +52,8 @@ type entry struct {
 	spec  *spec.Service // nil: it cannot be read
 	plan  *plan         // what follows from spec alone; nil: not made yet
 	zone  string        // its steering zone; "": zoneErr says why
-	dirty bool          // to be compiled
+	dirty bool          // to be compiled: it is in Compiler.dirty
+	ended bool          // there is no such service any more
 
 	// What it answers, its names and what others do left out: made holds if err is nil.
 	made     DNSService
@@ -47,16 +62,33 @@ type entry struct {
 	problems []Problem
 	names    string // which part of it could answer with a name; "": none
 
+	wantsFlat bool // it has names where only addresses can be answered, and choices that are names
+	flat      bool // made has the addresses of those choices
+	flatReady bool // of all of them
+
 	// What of its names it has, beside the others.
 	claim claim
-	stale bool // out does not follow made and claim
+	stale bool // out does not follow made and claim: it is in Compiler.stale
 
 	// What of it is in the snapshot.
-	out      DNSService
+	out      *DNSService // nil: nothing
 	outTable *table
-	present  bool
 	at       int // in DNS.Services
 	told     []Problem
+}
+
+// touch has a service compiled again.
+func (c *Compiler) touch(e *entry) {
+	if !e.dirty {
+		e.dirty, c.dirty = true, append(c.dirty, e)
+	}
+}
+
+// outdate has what of a service is in the snapshot made again.
+func (c *Compiler) outdate(e *entry) {
+	if !e.stale {
+		e.stale, c.stale = true, append(c.stale, e)
+	}
 }
 
 // CompileDNS makes one snapshot from nothing but its input; Rules are all there are.
@@ -69,19 +101,29 @@ func CompileDNS(in DNSInput) (*DNS, []Problem) {
 func (c *Compiler) Compile(in DNSInput) (*DNS, []Problem) {
 	if c.last == nil {
 		c.previous, c.rules, c.byName = in.Previous, map[string]DNSRuleInput{}, map[string]*entry{}
+		c.troubled = map[*entry]struct{}{}
 	}
 	c.takeRules(&in)
+	c.keys.take(&in, c.previous)
 	rezoned := c.takeZones(in.Zones)
 	renamed := c.takeServices(&in, rezoned)
 	c.takeGeo(in.Geo)
-	for _, e := range c.entries {
-		if e.dirty {
+	c.takeResolved(in.Resolved)
+	slices.SortFunc(c.dirty, byName)
+	for _, e := range c.dirty {
+		if !e.ended {
 			renamed = c.compile(e, &in) || renamed
 		}
 	}
+	c.dirty = c.dirty[:0]
 	if renamed {
 		c.claims()
+		if c.flatten(&in) {
+			c.claims()
+		}
+		c.serials.renamed = true
 	}
+	c.finishZones()
 	return c.assemble(&in)
 }
 
@@ -96,13 +138,13 @@ func (c *Compiler) takeRules(in *DNSInput) {
 	if !in.Partial {
 		c.rules = make(map[string]DNSRuleInput, len(in.Rules))
 		for _, e := range c.entries {
-			e.dirty = true
+			c.touch(e)
 		}
 	}
 	touch := func(key string) {
 		service, _, _ := strings.Cut(key, "/")
 		if e := c.byName[service]; e != nil {
-			e.dirty = true
+			c.touch(e)
 		}
 	}
 	for key, rule := range in.Rules {
@@ -122,12 +164,11 @@ func (c *Compiler) takeZones(zones []*spec.Zone) bool {
 	if c.last != nil && slices.Equal(zones, c.zones.given) {
 		return false
 	}
-	made := newZoneSet(zones)
-	if c.last != nil && EqualZones(made.zones, c.zones.zones) {
-		made.zones, made.sum = c.zones.zones, c.zones.sum
-	}
+	made := newZoneSet(withCatalogs(zones), &c.zones)
+	made.given, made.resolved = slices.Clone(zones), c.zones.resolved
 	changed := c.last == nil || !made.sameNames(&c.zones)
-	c.zones = made
+	c.zones, c.unfinished = made, true
+	c.touchFlat() // what a name points at may be a record
 	return changed
 }
 
@@ -147,7 +188,8 @@ func (c *Compiler) takeServices(in *DNSInput, rezoned bool) bool {
 		}
 		zone, err := c.zones.of(e.spec)
 		if e.zone != zone || err != nil {
-			e.zone, e.dirty = zone, true
+			e.zone = zone
+			c.touch(e)
 		}
 	}
 	return true
@@ -166,11 +208,16 @@ func (c *Compiler) newEntries() {
 	for _, name := range c.unread {
 		c.newEntry(before, name, nil)
 	}
-	slices.SortFunc(c.entries, func(a, b *entry) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(c.entries, byName)
 	for _, e := range before {
+		e.ended = true
 		c.tables.release(e.outTable)
+		delete(c.troubled, e)
 	}
+	c.moved = true
 }
+
+func byName(a, b *entry) int { return cmp.Compare(a.name, b.name) }
 
 // newEntry makes the entry of a service, or takes that of before. Of two with one name the first counts.
 func (c *Compiler) newEntry(before map[string]*entry, name string, s *spec.Service) {
@@ -180,11 +227,13 @@ func (c *Compiler) newEntry(before map[string]*entry, name string, s *spec.Servi
 	e := before[name]
 	delete(before, name)
 	if e == nil {
-		e = &entry{name: name, dirty: true}
+		e = &entry{name: name}
+		c.touch(e)
 		c.seed(e)
 	}
 	if e.spec != s {
-		e.spec, e.plan, e.dirty = s, nil, true
+		e.spec, e.plan = s, nil
+		c.touch(e)
 	}
 	c.entries, c.byName[name] = append(c.entries, e), e
 }
@@ -194,20 +243,21 @@ func (c *Compiler) seed(e *entry) {
 	if c.previous == nil {
 		return
 	}
-	i, found := slices.BinarySearchFunc(c.previous.Services, e.name, func(s DNSService, name string) int { return cmp.Compare(s.Name, name) })
+	i, found := slices.BinarySearchFunc(c.previous.Services, e.name, func(s *DNSService, name string) int { return cmp.Compare(s.Name, name) })
 	if !found {
 		return
 	}
-	out := c.previous.Services[i]
+	out := *c.previous.Services[i]
 	if t := out.Table; t != NoTable && (t < 0 || t >= len(c.previous.Tables) || c.previous.Tables[t] == nil) {
 		return // a map of a file that no name server has looked at
 	}
-	e.out, e.present, e.stale = out, true, true
-	e.out.Revision = 0 // it was made on another clock: its value is not kept
-	if e.out.Table != NoTable {
-		e.outTable = c.tables.adopt(c.previous.Tables[e.out.Table])
-		e.out.Table = e.outTable.slot
+	out.Revision = 0 // it was made on another clock: its value is not kept
+	if out.Table != NoTable {
+		e.outTable = c.tables.adopt(c.previous.Tables[out.Table])
+		out.Table = e.outTable.slot
 	}
+	e.out = &out
+	c.outdate(e)
 }
 
 func (c *Compiler) takeGeo(db *geo.DB) {
@@ -217,50 +267,66 @@ func (c *Compiler) takeGeo(db *geo.DB) {
 	c.db = db
 	c.tables.geo(db)
 	for _, e := range c.entries {
-		e.dirty = e.dirty || e.spec != nil && len(e.spec.Rules) > 1
+		if e.spec != nil && len(e.spec.Rules) > 1 {
+			c.touch(e)
+		}
 	}
 }
 
 // assemble makes the snapshot of the entries.
 func (c *Compiler) assemble(in *DNSInput) (*DNS, []Problem) {
-	out := &DNS{Version: in.Version, Created: in.Created, At: in.Now, Zones: c.zones.zones, zonesSum: c.zones.sum}
-	problems := slices.Clone(c.zones.problems)
-	var changed []*entry
-	moved := c.last == nil || len(c.last.Services) == 0
-	n := 0
-	for _, e := range c.entries {
-		if e.stale {
+	slices.SortFunc(c.stale, byName)
+	for _, e := range c.stale {
+		if !e.ended {
 			c.finish(e, in)
-			changed = append(changed, e)
-		}
-		problems = append(problems, e.told...)
-		if e.present {
-			moved = moved || n >= len(c.last.Services) || c.last.Services[n].Name != e.out.Name
-			e.at = n
-			n++
 		}
 	}
-	switch {
-	case moved || n != len(c.last.Services):
-		out.Services = make([]DNSService, 0, n)
-		for _, e := range c.entries {
-			if e.present {
-				out.Services = append(out.Services, e.out)
-			}
-		}
-	case len(changed) == 0:
-		out.Services = c.last.Services
-	default:
-		out.Services = slices.Clone(c.last.Services)
-		for _, e := range changed {
-			if e.present {
-				out.Services[e.at] = e.out
-			}
-		}
+	out := &DNS{
+		Version: in.Version, Created: in.Created, At: in.Now, Zones: c.zones.zones, zonesSum: c.zones.sum,
+		Services: c.list(), ordered: true,
 	}
+	out.known = out
+	changed := c.stale
+	c.stale, c.moved = nil, false
 	out.Tables, out.tableSums = c.tables.list()
+	out.Cookies, out.Signing = in.Cookies, in.Signing
+	out.Keys, out.Serials = c.keys.keys, c.serials.next(out, c.previous, c.zones.steering, changed)
 	c.last, c.previous = out, nil
-	return out, problems
+	return out, c.problems()
+}
+
+// list is the services of the snapshot. Unless some came or went, it is the list before with the changed ones replaced.
+func (c *Compiler) list() []*DNSService {
+	if c.last != nil && !c.moved {
+		list := c.last.Services
+		for _, e := range c.stale {
+			if e.out == nil || list[e.at] == e.out {
+				continue
+			}
+			if &list[0] == &c.last.Services[0] {
+				list = slices.Clone(list)
+			}
+			list[e.at] = e.out
+		}
+		return list
+	}
+	list := make([]*DNSService, 0, len(c.entries))
+	for _, e := range c.entries {
+		if e.out != nil {
+			e.at = len(list)
+			list = append(list, e.out)
+		}
+	}
+	return list
+}
+
+// problems are those of zones, then those of services in their order.
+func (c *Compiler) problems() []Problem {
+	problems := slices.Concat(c.zones.problems, c.keys.problems, c.aliasFails, c.unknowns)
+	for _, e := range slices.SortedFunc(maps.Keys(c.troubled), byName) {
+		problems = append(problems, e.told...)
+	}
+	return problems
 }
 
 // rebase counts deadlines from now.
@@ -284,7 +350,7 @@ func (c *Compiler) finish(e *entry, in *DNSInput) {
 	switch {
 	case err == nil:
 		made, t = e.made, e.table
-		made.Hosted = e.claim.hosted
+		made.Hosted, made.Flat = e.claim.hosted, e.claim.flat
 		e.told = append(e.told, e.claim.problems...)
 	case e.claim.kept != nil:
 		made, t = *e.claim.kept, e.outTable
@@ -292,9 +358,13 @@ func (c *Compiler) finish(e *entry, in *DNSInput) {
 	default:
 		e.told = append(e.told, failure(e, err))
 	}
+	if delete(c.troubled, e); len(e.told) > 0 {
+		c.troubled[e] = struct{}{}
+	}
 	if err != nil && e.claim.kept == nil {
 		c.tables.release(e.outTable)
-		e.present, e.out, e.outTable = false, DNSService{}, nil
+		c.moved = c.moved || e.out != nil
+		e.out, e.outTable = nil, nil
 		return
 	}
 	made.Table = NoTable
@@ -305,10 +375,11 @@ func (c *Compiler) finish(e *entry, in *DNSInput) {
 	c.tables.release(e.outTable)
 	e.outTable = t
 	made.rebase(in.Now)
-	if e.present && e.out.Revision != 0 && e.out.sameAnswers(&made, in.Now) {
+	if e.out != nil && e.out.Revision != 0 && e.out.sameAnswers(&made, in.Now) {
 		return
 	}
 	made.Revision = in.Version
 	made.sum = sumService(&made)
-	e.out, e.present = made, true
+	c.moved = c.moved || e.out == nil
+	e.out = &made
 }

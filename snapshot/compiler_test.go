@@ -233,10 +233,10 @@ func said(t testing.TB, d *snapshot.DNS) string {
 		Services []service
 	}{d.Version, d.Created, d.At, d.Zones, nil}
 	for i := range d.Services {
-		s := service{DNSService: d.Services[i]}
+		s := service{DNSService: *d.Services[i]}
 		s.Rules = slices.Clone(s.Rules)
 		for j := range s.Rules {
-			s.Rules[j].Soonest = d.Left(&d.Services[i], &d.Services[i].Rules[j])
+			s.Rules[j].Soonest = d.Left(d.Services[i], &d.Services[i].Rules[j])
 		}
 		if s.Table != snapshot.NoTable {
 			b, err := json.Marshal(d.Tables[s.Table])
@@ -342,8 +342,7 @@ func asJSON(t testing.TB, d *snapshot.DNS) string {
 // unchanged counts the services that kept their value, and holds Revision to its meaning.
 func unchanged(t *testing.T, last, made *snapshot.DNS) (n int) {
 	t.Helper()
-	for i := range made.Services {
-		s := &made.Services[i]
+	for _, s := range made.Services {
 		if s.Revision == made.Version {
 			if s.Made != made.At {
 				t.Fatalf("service %s changed in version %d, made at %s of %s", s.Name, s.Revision, s.Made, made.At)
@@ -352,7 +351,7 @@ func unchanged(t *testing.T, last, made *snapshot.DNS) (n int) {
 		}
 		j := -1
 		if last != nil {
-			j = slices.IndexFunc(last.Services, func(o snapshot.DNSService) bool { return o.Name == s.Name })
+			j = slices.IndexFunc(last.Services, func(o *snapshot.DNSService) bool { return o.Name == s.Name })
 		}
 		if j < 0 || !last.Services[j].Equal(s) {
 			t.Fatalf("service %s is said to be as in version %d, but is not as before", s.Name, s.Revision)

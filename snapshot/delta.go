@@ -36,9 +36,16 @@ type DNSDelta struct {
 	// Tables are those indices that changed. Kept is how many of the old ones remain, the rest is cut off.
 	Tables []DNSTable `json:"tables,omitempty"`
 	Kept   int        `json:"kept"`
+	// Transfers are the serials of all zones and the keys of transfers; missing: no snapshot of the two has any.
+	Transfers *DNSTransfers `json:"transfers,omitempty"`
 	// Services are those that changed or are new, Gone those that are no more; both by name.
 	Services []DNSService `json:"services,omitempty"`
 	Gone     []string     `json:"gone,omitempty"`
+	// Cookies are those of the result.
+	Cookies *CookieSecrets `json:"cookies,omitempty"`
+	// Signing is that of the result, if the base has another; SigningDigest is its hash. Empty: the result has none.
+	Signing       *Signing `json:"signing,omitempty"`
+	SigningDigest string   `json:"signingDigest,omitempty"`
 }
 
 // DNSTable is one entry of DNS.Tables.
@@ -54,23 +61,27 @@ type DNSTable struct {
 // be nil. The delta shares its parts with next.
 func DiffDNS(old, next *DNS) *DNSDelta {
 	next = next.summed()
-	d := &DNSDelta{To: next.Version, Created: next.Created, At: next.At, Digest: next.digest().String()}
+	d := &DNSDelta{To: next.Version, Created: next.Created, At: next.At, Digest: next.digest().String(), Cookies: next.Cookies}
+	d.SigningDigest = next.Signing.digest()
 	if old == nil {
-		d.Whole = next
+		d.Whole, d.Transfers = next, transfersOf(nil, next)
 		return d
 	}
 	d.From = old.Version
-	if !ordered(old.Services, serviceName) || !ordered(next.Services, serviceName) {
+	d.Transfers = transfersOf(old, next)
+	if old = old.summed(); !old.ordered || !next.ordered {
 		d.Whole = next
 		return d
 	}
-	old = old.summed()
-	if old.zonesSum != next.zonesSum {
+	if next.Signing != nil && old.Signing != next.Signing && old.Signing.digest() != d.SigningDigest {
+		d.Signing = next.Signing
+	}
+	if old.zonesSum != next.zonesSum || !sameTransfers(old.Zones, next.Zones) {
 		zones := next.Zones
 		d.Zones = &zones
 	}
 	d.tables(old, next)
-	d.Services, d.Gone = diffLists(old.Services, next.Services, serviceName, func(a, b *DNSService) bool { return a.sum == b.sum })
+	d.Services, d.Gone = diffServices(old.Services, next.Services)
 	return d
 }
 
@@ -101,10 +112,22 @@ func (d *DNSDelta) Apply(old *DNS) (*DNS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d does not fit the map at hand: %w: fetch the whole map: %w", d.From, d.To, err, ErrDigest)
 	}
-	out = out.summed()
+	var fits bool
+	if out = out.summed(); d.Whole == nil {
+		out.Signing, fits = d.applySigning(old)
+	} else {
+		fits = out.Signing.digest() == d.SigningDigest || d.SigningDigest == ""
+	}
+	if !fits {
+		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d does not lead to the zone keys it is meant for: fetch the whole map: %w", d.From, d.To, ErrDigest)
+	}
 	if got := out.digest().String(); got != d.Digest {
 		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d makes a map with digest %.12s, not %.12s: fetch the whole map: %w",
 			d.From, d.To, got, d.Digest, ErrDigest)
+	}
+	if !d.Transfers.fits(out) {
+		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d makes a map with other transfers than it was made for: fetch the whole map: %w",
+			d.From, d.To, ErrDigest)
 	}
 	return out, nil
 }
@@ -118,22 +141,33 @@ func versionOf(d *DNS) uint64 {
 
 func (d *DNSDelta) build(old *DNS) (*DNS, error) {
 	if d.Whole != nil {
+		if !d.Whole.whole() {
+			return nil, errors.New("a service of it is null")
+		}
 		return d.Whole, nil
 	}
 	old = cmp.Or(old, &DNS{}).summed()
 	out := &DNS{Version: d.To, Created: d.Created, At: d.At, Zones: old.Zones, zonesSum: old.zonesSum}
+	out.Cookies = d.Cookies
 	if d.Zones != nil {
 		out.Zones, out.zonesSum = *d.Zones, sum{}
 	}
+	out.Serials, out.Keys = d.Transfers.lists(old)
 	if err := d.buildTables(old, out); err != nil {
 		return nil, err
 	}
-	changed := slices.Clone(d.Services)
-	for i := range changed {
-		changed[i].sum = sum{} // never believed, always taken anew
+	changed := make([]*DNSService, len(d.Services))
+	for i := range d.Services {
+		s := d.Services[i]
+		s.sum = sumService(&s) // never believed, always taken anew
+		changed[i] = &s
 	}
 	var err error
-	out.Services, err = patchLists(old.Services, changed, d.Gone, serviceName)
+	out.Services, err = patchServices(old.Services, changed, d.Gone)
+	// A base in disorder makes a map with another digest, if it makes one.
+	if out.ordered = old.ordered; out.zonesSum != (sum{}) {
+		out.known = out
+	}
 	return out, err
 }
 
@@ -177,8 +211,6 @@ func (t *DNSTable) find(old *DNS) (*geo.Table, sum, error) {
 	}
 	return nil, sum{}, fmt.Errorf("it names table %.12s, which the map at hand lacks", t.Hash)
 }
-
-func serviceName(s *DNSService) string { return s.Name }
 
 // ordered reports whether a list is in the order of its keys, each once.
 func ordered[T any](list []T, key func(*T) string) bool {
@@ -239,4 +271,66 @@ func patchLists[T any](old, put []T, gone []string, key func(*T) string) ([]T, e
 		return nil, fmt.Errorf("it ends %q, which the snapshot at hand lacks", gone[0])
 	}
 	return append(out, put...), nil
+}
+
+// orderedServices reports whether services are in the order of their names, each once.
+func orderedServices(list []*DNSService) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i-1].Name >= list[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// diffServices is diffLists for services, of which those that did not change are the same pointers. They have their sums.
+func diffServices(old, next []*DNSService) (put []DNSService, gone []string) {
+	i := 0
+	for _, s := range next {
+		for i < len(old) && old[i] != s && old[i].Name < s.Name {
+			gone = append(gone, old[i].Name)
+			i++
+		}
+		if i < len(old) && (old[i] == s || old[i].Name == s.Name) {
+			if i++; old[i-1] == s || old[i-1].sum == s.sum {
+				continue
+			}
+		}
+		put = append(put, *s)
+	}
+	for ; i < len(old); i++ {
+		gone = append(gone, old[i].Name)
+	}
+	return put, gone
+}
+
+// patchServices undoes diffServices: it makes next of old, which is in order, by looking up the places of what changed.
+func patchServices(old, put []*DNSService, gone []string) ([]*DNSService, error) {
+	if !orderedServices(put) {
+		return nil, errors.New("a list is not in order")
+	}
+	if len(put) == 0 && len(gone) == 0 {
+		return old, nil
+	}
+	out := make([]*DNSService, 0, len(old)+len(put))
+	at := func(name string) (int, bool) {
+		return slices.BinarySearchFunc(old, name, func(s *DNSService, name string) int { return cmp.Compare(s.Name, name) })
+	}
+	for len(put) > 0 || len(gone) > 0 {
+		if len(put) > 0 && (len(gone) == 0 || put[0].Name < gone[0]) {
+			i, found := at(put[0].Name)
+			out = append(append(out, old[:i]...), put[0])
+			if old, put = old[i:], put[1:]; found {
+				old = old[1:]
+			}
+			continue
+		}
+		i, found := at(gone[0])
+		if !found {
+			return nil, fmt.Errorf("it ends %q, which the snapshot at hand lacks", gone[0])
+		}
+		out = append(out, old[:i]...)
+		old, gone = old[i+1:], gone[1:]
+	}
+	return append(out, old...), nil
 }

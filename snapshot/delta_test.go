@@ -71,9 +71,9 @@ func TestDeltaRefused(t *testing.T) {
 		{"other table", snapshot.ErrDigest, func(base *snapshot.DNS, _ *snapshot.DNSDelta) { base.Tables[0] = nil }},
 		{"other zone", snapshot.ErrDigest, func(base *snapshot.DNS, _ *snapshot.DNSDelta) { base.Zones[0].NSTTL++ }},
 		{"a service more", snapshot.ErrDigest, func(base *snapshot.DNS, _ *snapshot.DNSDelta) {
-			s := base.Services[0]
+			s := *base.Services[0]
 			s.Name = "zebra"
-			base.Services = append(base.Services, s)
+			base.Services = append(base.Services, &s)
 		}},
 		{"services in disorder", snapshot.ErrDigest, func(base *snapshot.DNS, _ *snapshot.DNSDelta) { slices.Reverse(base.Services) }},
 		{"delta damaged", snapshot.ErrDigest, func(_ *snapshot.DNS, d *snapshot.DNSDelta) { d.Services[0].CNAME += "x" }},
@@ -250,7 +250,7 @@ func TestMadeAndLeft(t *testing.T) {
 		now := in
 		now.Now += after
 		d, _ := c.Compile(now)
-		return &d.Services[0], d.Left(&d.Services[0], &d.Services[0].Rules[0])
+		return d.Services[0], d.Left(d.Services[0], &d.Services[0].Rules[0])
 	}
 	s, left := compile(0)
 	if s.Made != time.Hour || s.Revision != 6 || left != 10*time.Second {

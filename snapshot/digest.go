@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"net/netip"
+	"slices"
 	"time"
 
 	"steerpoint/geo"
@@ -96,6 +97,22 @@ func (c *canon) service(s *DNSService) {
 	for i := range s.Rules {
 		c.rule(&s.Rules[i])
 	}
+	c.flat(s)
+}
+
+// flat writes what a later version added, and only where there is any: a service without is the same to all versions.
+func (c *canon) flat(s *DNSService) {
+	if len(s.Flat) == 0 {
+		return
+	}
+	c.text("flat")
+	c.texts(s.Flat)
+	for i := range s.Rules {
+		for j := range s.Rules[i].Choices {
+			c.addresses(s.Rules[i].Choices[j].FlatA)
+			c.addresses(s.Rules[i].Choices[j].FlatAAAA)
+		}
+	}
 }
 
 func (c *canon) rule(r *DNSRule) {
@@ -163,9 +180,14 @@ func sumZones(zones []DNSZone) sum {
 	return c.sum()
 }
 
-// summed is a copy of the snapshot that knows the sums of all its parts, and shares everything else.
+// summed is the snapshot if it is known, or a copy of it that is and shares everything else.
 func (d *DNS) summed() *DNS {
-	out := *d
+	if d.known == d {
+		return d
+	}
+	out := new(DNS)
+	*out = *d
+	out.known, out.ordered = out, d.whole() && orderedServices(d.Services)
 	if out.zonesSum == (sum{}) {
 		out.zonesSum = sumZones(d.Zones)
 	}
@@ -175,21 +197,25 @@ func (d *DNS) summed() *DNS {
 			out.tableSums[i] = tableSum(t)
 		}
 	}
-	for i := range out.Services {
-		if out.Services[i].sum != (sum{}) {
+	for i, s := range d.Services {
+		if s == nil || s.sum != (sum{}) {
 			continue
 		}
 		if &out.Services[0] == &d.Services[0] { // d is not ours to write to
-			out.Services = append([]DNSService(nil), d.Services...)
+			out.Services = slices.Clone(d.Services)
 		}
-		out.Services[i].sum = sumService(&out.Services[i])
+		summed := *s
+		summed.sum = sumService(s)
+		out.Services[i] = &summed
 	}
-	return &out
+	return out
 }
 
-// digest is the sum over the whole snapshot; d is summed.
+// digest is the sum over the whole snapshot; d is summed. It is taken of a megabyte at a time: with a million services it
+// would be the largest thing a change makes.
 func (d *DNS) digest() sum {
-	c := canon{buf: make([]byte, 0, 64+(len(d.Services)+len(d.Tables)+1)*sha256.Size)}
+	const chunk = 1 << 20
+	c := canon{buf: make([]byte, 0, min(chunk, 64+(len(d.Services)+len(d.Tables)+1)*sha256.Size)+sha256.Size)}
 	c.version(d.Version)
 	c.number(d.Created.UnixNano())
 	c.time(d.At)
@@ -199,14 +225,25 @@ func (d *DNS) digest() sum {
 		c.buf = append(c.buf, d.tableSums[i][:]...)
 	}
 	c.count(len(d.Services))
-	for i := range d.Services {
-		c.buf = append(c.buf, d.Services[i].sum[:]...)
+	h := sha256.New()
+	for _, s := range d.Services {
+		if s == nil { // a map that nobody compiled
+			s = &DNSService{}
+		}
+		if c.buf = append(c.buf, s.sum[:]...); len(c.buf) >= chunk {
+			_, _ = h.Write(c.buf) // a hash takes everything
+			c.buf = c.buf[:0]
+		}
 	}
-	return c.sum()
+	_, _ = h.Write(c.buf)
+	return sum(h.Sum(nil))
 }
 
 // Digest is a hash in hex over everything the snapshot says, equal on all machines for equal snapshots.
 func (d *DNS) Digest() string { return d.summed().digest().String() }
+
+// whole reports whether no service is missing: bytes of who knows where may hold null for one.
+func (d *DNS) whole() bool { return !slices.Contains(d.Services, nil) }
 
 // Digest is a hash in hex over everything the snapshot says, equal on all machines for equal snapshots.
 func (p *Probe) Digest() string {

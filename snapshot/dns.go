@@ -10,7 +10,8 @@ import (
 // DNS is the snapshot for name servers: everything needed to answer, so that nobody is asked at query time. It is
 // never changed once made: snapshots share what did not change from one to the next.
 type DNS struct {
-	// Version grows with every snapshot control compiles; it is the SOA serial of every zone (mod 2^32).
+	// Version grows with every snapshot control compiles; it is the SOA serial (mod 2^32) of every zone that has none of
+	// its own in Serials.
 	Version uint64    `json:"version"`
 	Created time.Time `json:"created"` // control's wall clock; for map_age and people only
 	// At is when it was made, on the clock of that control process, which is also that of DNSService.Made; 0: as its
@@ -19,11 +20,26 @@ type DNS struct {
 	Zones []DNSZone     `json:"zones"` // by name
 	// Tables are shared: services with equal scope sets name the same index. An index no service names may be nil: the
 	// others keep theirs from one snapshot to the next.
-	Tables   []*geo.Table `json:"tables"`
-	Services []DNSService `json:"services"` // by name
+	Tables []*geo.Table `json:"tables"`
+	// Services are by name. A service that did not change is the same pointer in the next snapshot, so that what a change
+	// costs does not grow with the services there are.
+	Services []*DNSService `json:"services"`
+	// Cookies are the secrets of DNS cookies; nil: each name server has its own. They are not part of the digest.
+	Cookies *CookieSecrets `json:"cookies,omitempty"`
+	// Serials are the SOA serials of Zones, one each: the version in which what the zone holds last changed; 0: Version.
+	// Missing: all are Version.
+	Serials []uint64 `json:"serials,omitempty"`
+	// Keys are the keys of transfers, by zone and name.
+	Keys []DNSKey `json:"keys,omitempty"`
+	// Signing is what zones are signed by; nil: none is.
+	Signing *Signing `json:"signing,omitempty"`
 
 	tableSums []sum // of Tables; nil: not computed yet
 	zonesSum  sum   // of Zones
+	// known is the snapshot itself once the sums of all its parts are known, and whether its services are in order. In a copy,
+	// which somebody is about to change, it is not.
+	known   *DNS
+	ordered bool
 }
 
 // DNSZone is one zone we are authoritative for. Names are lower-case FQDNs with the trailing dot.
@@ -35,6 +51,8 @@ type DNSZone struct {
 	NSTTL time.Duration `json:"nsTTL"`
 	// Records are the zone's static record sets: answered alike to everyone.
 	Records []DNSRecord `json:"records,omitempty"`
+	// Transfer says who gets the zone whole; nil: nobody.
+	Transfer *DNSTransfer `json:"transfer,omitempty"`
 }
 
 // DNSRecord is one static record set of a zone.
@@ -51,7 +69,7 @@ type NameServer struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// SOA holds the fixed fields of a zone's SOA; the serial is the snapshot's version.
+// SOA holds the fixed fields of a zone's SOA; for the serial see DNS.Serials.
 type SOA struct {
 	MName   string        `json:"mname"`
 	RName   string        `json:"rname"`
@@ -72,6 +90,9 @@ type DNSService struct {
 	// Hosted are the service's domains that lie inside one of our zones: answered directly, like CNAME.
 	// The first label may be * (RFC 4592).
 	Hosted []string `json:"hosted,omitempty"`
+	// Flat are further names of the service, at which only addresses can be answered: apexes, and those of ALIAS records. A
+	// choice that is a name answers there with FlatA and FlatAAAA.
+	Flat []string `json:"flat,omitempty"`
 	// Table is the index of the service's scope table in DNS.Tables; a look-up's value v selects Rules[v]. It is NoTable
 	// when there is one rule, which is everyone's.
 	Table       int           `json:"table"`
@@ -109,6 +130,9 @@ type DNSChoice struct {
 	Target string       `json:"target,omitempty"` // FQDN; then A and AAAA are empty
 	A      []netip.Addr `json:"a,omitempty"`      // at most 10
 	AAAA   []netip.Addr `json:"aaaa,omitempty"`
+	// FlatA and FlatAAAA are the addresses of Target, at most 10 of each family; none unless the service has Flat names.
+	FlatA    []netip.Addr `json:"flatA,omitempty"`
+	FlatAAAA []netip.Addr `json:"flatAAAA,omitempty"`
 	// HasA and HasAAAA say whether the edge has the family at all, down addresses included; for explanations only.
 	HasA    bool `json:"hasA,omitempty"`
 	HasAAAA bool `json:"hasAAAA,omitempty"`

@@ -8,12 +8,15 @@ import (
 
 // Equal reports whether two services are the same in every field; empty lists are equal to missing ones.
 func (s *DNSService) Equal(o *DNSService) bool {
+	if s == nil || o == nil || s == o {
+		return s == o
+	}
 	return s.Made == o.Made && s.Revision == o.Revision && s.Table == o.Table && s.equalNames(o) &&
 		s.NegativeTTL == o.NegativeTTL && sameSlice(s.Rules, o.Rules, (*DNSRule).equal)
 }
 
 func (s *DNSService) equalNames(o *DNSService) bool {
-	return s.Name == o.Name && s.Zone == o.Zone && s.CNAME == o.CNAME && slices.Equal(s.Hosted, o.Hosted)
+	return s.Name == o.Name && s.Zone == o.Zone && s.CNAME == o.CNAME && slices.Equal(s.Hosted, o.Hosted) && slices.Equal(s.Flat, o.Flat)
 }
 
 // sameAnswers reports whether two compilations of a service answer alike at now and for ever after: Made and Revision
@@ -49,13 +52,13 @@ func (r *DNSRule) equalBut(o *DNSRule) bool {
 
 func (c *DNSChoice) equal(o *DNSChoice) bool {
 	return c.Edge == o.Edge && c.Weight == o.Weight && c.Target == o.Target && c.HasA == o.HasA && c.HasAAAA == o.HasAAAA &&
-		slices.Equal(c.A, o.A) && slices.Equal(c.AAAA, o.AAAA)
+		slices.Equal(c.A, o.A) && slices.Equal(c.AAAA, o.AAAA) && slices.Equal(c.FlatA, o.FlatA) && slices.Equal(c.FlatAAAA, o.FlatAAAA)
 }
 
 // Equal reports whether two zones are the same in every field; empty lists are equal to missing ones.
 func (z *DNSZone) Equal(o *DNSZone) bool {
-	return z.Name == o.Name && z.SOA == o.SOA && z.NSTTL == o.NSTTL &&
-		sameSlice(z.NS, o.NS, (*NameServer).equal) && sameSlice(z.Records, o.Records, (*DNSRecord).equal)
+	return z.Name == o.Name && z.SOA == o.SOA && z.NSTTL == o.NSTTL && z.Transfer.Equal(o.Transfer) &&
+		sameSlice(z.NS, o.NS, (*NameServer).equal) && sameSlice(z.Records, o.Records, (*DNSRecord).Equal)
 }
 
 // EqualZones reports whether two lists of zones are the same, in the same order.
@@ -65,7 +68,8 @@ func (n *NameServer) equal(o *NameServer) bool {
 	return n.Name == o.Name && slices.Equal[[]netip.Addr](n.Addresses, o.Addresses)
 }
 
-func (r *DNSRecord) equal(o *DNSRecord) bool {
+// Equal reports whether two record sets are the same in every field; empty lists are equal to missing ones.
+func (r *DNSRecord) Equal(o *DNSRecord) bool {
 	return r.Name == o.Name && r.Type == o.Type && r.TTL == o.TTL && slices.Equal(r.Data, o.Data)
 }
 
@@ -91,8 +95,12 @@ func (d *DNS) Equal(o *DNS) bool {
 	if d == nil || o == nil {
 		return d == o
 	}
+	if !d.Cookies.Equal(o.Cookies) || d.Signing != o.Signing && d.Signing.digest() != o.Signing.digest() {
+		return false
+	}
 	if d.Version != o.Version || !d.Created.Equal(o.Created) || d.At != o.At || !EqualZones(d.Zones, o.Zones) ||
-		!sameSlice(d.Services, o.Services, (*DNSService).Equal) || len(d.Tables) != len(o.Tables) {
+		!slices.EqualFunc(d.Services, o.Services, (*DNSService).Equal) || len(d.Tables) != len(o.Tables) ||
+		!slices.Equal(d.Serials, o.Serials) || !slices.EqualFunc(d.Keys, o.Keys, DNSKey.Equal) {
 		return false
 	}
 	for i := range d.Tables {

@@ -78,6 +78,7 @@ func (c *checker) resource() {
 		c.service(c.r.Service)
 	case c.r.Zone != nil:
 		c.zone(c.r.Zone)
+		c.transfer(c.r.Zone)
 	case c.r.Override != nil:
 		c.override(c.r.Override)
 	case c.r.Notifier != nil:

@@ -23,6 +23,7 @@ type setChecker struct {
 	whole bool
 	errs  Errors
 	warns []Warning
+	cuts  map[string]recordAt // delegations by name; nil: not looked for yet
 }
 
 // Check finds what is wrong with each resource and between them, and what the operator should know. Both come by file
@@ -36,11 +37,14 @@ func (s *Set) Check(whole Completeness) (Errors, []Warning) {
 	}
 	k.zones()
 	k.domains()
+	k.records()
 	k.loops()
 	k.affinity()
 	k.overrides()
 	k.notifiers()
 	k.secretRefs()
+	k.catalogs()
+	k.signed()
 	k.errs.sort()
 	sortWarnings(k.warns)
 	return k.errs, k.warns
@@ -133,12 +137,7 @@ func (k *setChecker) domains() {
 				take(n, claim{r, at("ns[%d].name", i), "a name server"})
 			}
 		}
-		for i, rec := range r.Zone.Records {
-			if owner, err := r.Zone.owner(rec.Name); err == nil && owner != string(r.Zone.Zone) && !seen[owner] {
-				seen[owner] = true
-				take(owner, claim{r, at("records[%d].name", i), "a record"})
-			}
-		}
+		k.recordClaims(r, take, seen)
 	})
 	k.each(func(r *Resource) {
 		if r.Service == nil {
@@ -155,20 +154,18 @@ func (k *setChecker) domains() {
 			k.apex(r, i)
 		}
 	})
+	k.beside(taken)
 }
 
-// apex refuses a name as target where the domain is a zone itself.
+// apex tells of a name as answer where the domain is a zone itself: its addresses are answered in its place.
 func (k *setChecker) apex(r *Resource, i int) {
 	d := string(r.Service.Domains[i])
 	z := k.set.HostingZone(d)
 	if z == nil || string(z.Zone) != d {
 		return
 	}
-	for j := range r.Service.Edges {
-		if e := &r.Service.Edges[j]; e.Target != "" {
-			k.fail(r, at("domains[%d]", i), d, valueError{CodeApexCNAME, "is a zone itself, where no CNAME can stand, but edge " + e.Name + " is a name", "edges with addresses, or a domain below the zone", ""})
-			return
-		}
+	if what := couldName(r.Service); what != "" {
+		k.warn(r, at("domains[%d]", i), d, valueError{CodeFlattened, "is a zone itself, where no CNAME can stand, and " + what + ": the addresses of the name are answered there, as control finds them", "", ""})
 	}
 }
 

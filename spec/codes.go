@@ -65,10 +65,12 @@ const (
 	CodeNoZone         = "SPEC_NO_ZONE"
 	CodeWhichZone      = "SPEC_WHICH_ZONE"
 	CodeLoop           = "SPEC_LOOP"
-	CodeApexCNAME      = "SPEC_CNAME_AT_APEX"
 	CodeOverrideTarget = "SPEC_OVERRIDE_TARGET"
 	CodeSecret         = "SPEC_SECRET_IN_RESOURCE"
 	CodeNotKept        = "SPEC_SECRET_NOT_KEPT"
+	CodeDelegated      = "SPEC_DELEGATED"
+
+	CodeSignedMix = "SPEC_SIGNED_NAMES_AND_ADDRESSES"
 
 	// Codes of warnings.
 
@@ -82,7 +84,10 @@ const (
 	CodeNoMatch       = "SPEC_SCOPE_MATCHES_NOBODY"
 	CodeUnusedEdge    = "SPEC_UNUSED_EDGE"
 	CodeAffinity      = "SPEC_SHARED_AFFINITY"
-	CodeRecordsLater  = "SPEC_RECORDS_LATER"
+	CodeOccluded      = "SPEC_OCCLUDED"
+	CodeFlattened     = "SPEC_FLATTENED"
+	CodeTargetCNAME   = "SPEC_TARGET_IS_CNAME"
+	CodeLongChain     = "SPEC_LONG_CHAIN"
 	CodeNotUsedYet    = "SPEC_NOT_USED_YET"
 	CodeNoEnd         = "SPEC_OVERRIDE_WITHOUT_END"
 	CodeNoEffect      = "SPEC_OVERRIDE_WITHOUT_EFFECT"
@@ -90,6 +95,9 @@ const (
 	CodeLongTTL       = "SPEC_LONG_TTL"
 	CodePlainHTTP     = "SPEC_NOT_ENCRYPTED"
 	CodeUnheard       = "SPEC_NOTIFIER_WITHOUT_SERVICE"
+
+	CodeOpenTransfer   = "SPEC_OPEN_TRANSFER"
+	CodeTransferUnused = "SPEC_TRANSFER_UNUSED"
 )
 
 // CodeDoc explains one code.
@@ -118,7 +126,7 @@ func Codes() []CodeDoc {
 }
 
 const errorTexts = `
-SPEC_TOO_LARGE = The file is larger than 4 MiB or holds more than about a million values. Split it.
+SPEC_TOO_LARGE = The file is larger than 16 MiB or holds more than about a million values. Split it.
 SPEC_NOT_UTF8 = The file is not UTF-8 text. Save it as UTF-8.
 SPEC_NUL = The file holds a NUL byte; it is not text, or it was damaged.
 SPEC_SYNTAX = The file is not YAML or JSON. The line named is where the reader stopped; the mistake is there or just above.
@@ -172,8 +180,9 @@ SPEC_DOMAIN_TAKEN = A name belongs to two services, zones or records.
 SPEC_NO_ZONE = The service's steering zone does not exist.
 SPEC_WHICH_ZONE = There are several steering zones and the service does not say which.
 SPEC_LOOP = A target or fallback leads back to the service itself, directly or over other services.
-SPEC_CNAME_AT_APEX = A domain is a zone of ours itself; a name as target cannot stand there (RFC 1034 section 3.6.2).
 SPEC_OVERRIDE_TARGET = An override names a service, rule or edge that does not exist.
+SPEC_DELEGATED = A name of a service lies at or below a delegation, so other name servers answer for it. Take the NS records away, or use another name.
+SPEC_SIGNED_NAMES_AND_ADDRESSES = A service in a signed zone has edges that are names and edges that are addresses. Validators keep "there are no addresses" for all clients of a resolver, so a signed name has one shape for everybody.
 SPEC_SECRET_NOT_KEPT = A Secret is written without a value, as a server shows it, and that value is not stored here. Write the value itself in data.
 SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may read it finds it. Put it into a Secret and name that, or into a file on the machine of control with mode 0600.
 `
@@ -181,7 +190,7 @@ SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may r
 const warningTexts = `
 SPEC_PROBE_OFF = Probing is configured but switched off, so nothing moves by itself.
 SPEC_FAMILIES_DIFFER = Edges of the service differ in address families. While one without IPv6 answers, resolvers keep "no AAAA" for all of their clients.
-SPEC_NAMES_AND_ADDRESSES = The service mixes edges that are names with edges that are addresses. Names will be flattened to addresses in a later version.
+SPEC_NAMES_AND_ADDRESSES = The service mixes edges that are names with edges that are addresses. Its answer is a CNAME or addresses, by the edge in force.
 SPEC_MANY_ADDRESSES = The edge has more than 10 addresses of one family; an answer holds 10.
 SPEC_PRIVATE_ADDRESS = The address is not reachable from the Internet.
 SPEC_SAME_DESTINATION = Two edges are the same destination: a move between them changes nothing.
@@ -189,7 +198,10 @@ SPEC_FIXED_EDGES = A fixed rule answers with its first edge; the others are neve
 SPEC_SCOPE_MATCHES_NOBODY = No visitor can be in the scope.
 SPEC_UNUSED_EDGE = No rule uses the edge.
 SPEC_SHARED_AFFINITY = Two services under one wildcard parent use session affinity; their cookies share one domain.
-SPEC_RECORDS_LATER = Static records are checked but not served by this version.
+SPEC_FLATTENED = A domain is a zone of ours itself, where no CNAME can stand (RFC 1034 section 3.6.2). The addresses of the edge's name are answered there, as a resolver of control finds them; the vendor of that name sees where control is, not where visitors are.
+SPEC_OCCLUDED = A record lies at or below a delegation, or in another zone of ours, which answers for it: it is not served.
+SPEC_TARGET_IS_CNAME = An MX, SRV or NS record names a CNAME (RFC 2181 section 10.3). Many programs do not follow it. Name its target.
+SPEC_LONG_CHAIN = More CNAMEs follow one another than are answered at once, so resolvers must ask several times.
 SPEC_NOT_USED_YET = The field is checked but has no effect in this version.
 SPEC_OVERRIDE_WITHOUT_END = The override has no end. It holds until someone deletes it.
 SPEC_OVERRIDE_WITHOUT_EFFECT = The override names something that does not exist.
@@ -197,4 +209,6 @@ SPEC_FEWER_POINTS = The rule asks for more probe points than exist.
 SPEC_LONG_TTL = With this TTL visitors follow a switch late.
 SPEC_NOT_ENCRYPTED = A notifier posts over http, so what it tells is readable on the way. Use https.
 SPEC_NOTIFIER_WITHOUT_SERVICE = A notifier is for a service that does not exist, so it tells nothing of it.
+SPEC_OPEN_TRANSFER = Everybody may transfer the zone, so everybody can read all its names. Name the secondaries, or a TSIG key.
+SPEC_TRANSFER_UNUSED = Something about zone transfers has no effect: nobody may transfer, a TSIG key is used by nothing, or steered names in the zone keep it from being transferred (steering: false, or transfer.steered: default).
 `

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -158,13 +157,14 @@ func (f *field) words(v reflect.Value) string {
 // entries compares two lists whose entries have names, or else places.
 func (d *differ) entries(noun string, a, b reflect.Value) {
 	oldKeys, newKeys := entryKeys(a), entryKeys(b)
+	oldAt, newAt := places(oldKeys), places(newKeys)
 	in := func(k string) func() {
 		d.where = append(d.where, noun+" "+k)
 		return func() { d.where = d.where[:len(d.where)-1] }
 	}
 	for i, k := range oldKeys {
 		out := in(k)
-		if j := slices.Index(newKeys, k); j >= 0 {
+		if j, ok := newAt[k]; ok {
 			d.structs("", a.Index(i), b.Index(j))
 		} else {
 			d.add("", flow(valueNode(a.Index(i), Minimal)), "")
@@ -172,7 +172,7 @@ func (d *differ) entries(noun string, a, b reflect.Value) {
 		out()
 	}
 	for j, k := range newKeys {
-		if !slices.Contains(oldKeys, k) {
+		if _, ok := oldAt[k]; !ok {
 			out := in(k)
 			d.add("", "", flow(valueNode(b.Index(j), Minimal)))
 			out()
@@ -180,10 +180,24 @@ func (d *differ) entries(noun string, a, b reflect.Value) {
 	}
 }
 
+// places gives the first place of each key.
+func places(keys []string) map[string]int {
+	out := make(map[string]int, len(keys))
+	for i, k := range keys {
+		if _, ok := out[k]; !ok {
+			out[k] = i
+		}
+	}
+	return out
+}
+
 func entryKeys(list reflect.Value) []string {
 	out := make([]string, list.Len())
 	for i := range out {
-		if name := list.Index(i).FieldByName("Name"); name.IsValid() {
+		e := list.Index(i)
+		if keyed, ok := e.Interface().(interface{ Key() string }); ok {
+			out[i] = keyed.Key()
+		} else if name := e.FieldByName("Name"); name.IsValid() {
 			out[i] = fmt.Sprint(name.Interface())
 		} else {
 			out[i] = fmt.Sprint(i + 1)

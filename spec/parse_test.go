@@ -140,7 +140,7 @@ func TestHostileFiles(t *testing.T) {
 		{"one long text", "kind: Service\nname: " + long, CodeLongText},
 		{"one long key", long + ": x", CodeSyntax},
 		{"one long line of a block", "kind: |\n  " + strings.Repeat(long, 3), CodeLongText},
-		{"too many bytes", strings.Repeat("# comment\n", 500000), CodeTooLarge},
+		{"too many bytes", strings.Repeat("# a comment that is long\n", 800000), CodeTooLarge},
 		{"too many values", "a: [" + strings.Repeat("1,", 1100000) + "]", CodeTooLarge},
 		{"many values", "kind: Service\ndomains: [" + strings.Repeat("1,", 200000) + "]", CodeOutOfRange},
 		{"many fields", "kind: Service\n" + strings.Repeat("a: 1\n", 30000), CodeTooMany},

@@ -114,10 +114,7 @@ func (r *Resource) NotKept(key, problem string) Error {
 // secretRefs refuses the use of a value that does not exist. As part of a configuration the Secret may be elsewhere.
 func (k *setChecker) secretRefs() {
 	k.each(func(r *Resource) {
-		if r.Notifier == nil {
-			return
-		}
-		for _, use := range r.Notifier.SecretUses() {
+		for _, use := range r.SecretUses() {
 			doc, ok := k.set.Get(KindSecret, use.Secret)
 			switch {
 			case !ok && k.whole:
@@ -141,7 +138,7 @@ func (k *setChecker) secretNames() []string {
 func isHidden(t reflect.Type) bool { return t == reflect.TypeFor[map[string]hidden.Text]() }
 
 // quiet reports whether a finding at a path must not repeat what stands there: anything in a Secret may be a value, or one
-// that is indented wrongly; in a Notifier a key may stand where the name of one belongs.
+// that is indented wrongly; in a Notifier or a Zone a key may stand where the name of one belongs.
 func (d *decoder) quiet(path string) bool {
 	switch d.kind {
 	case KindSecret:
@@ -149,6 +146,8 @@ func (d *decoder) quiet(path string) bool {
 	case KindNotifier:
 		top, _, _ := strings.Cut(path, ".")
 		return slices.Contains([]string{"urlFrom", "secretFrom", "authorizationFrom"}, top)
+	case KindZone:
+		return strings.HasPrefix(path, "tsigKeys[") && strings.Contains(path, ".secretFrom")
 	}
 	return false
 }

@@ -9,9 +9,13 @@ type Zone struct {
 	Zone     HostName     `json:"zone" required:"true" doc:"domain name of the zone"`
 	NS       []NameServer `json:"ns" required:"true" item:"name server" doc:"its name servers"`
 	NSTTL    Duration     `json:"nsTTL" default:"5m" min:"1s" max:"24h" step:"1s" doc:"TTL of the NS, glue and SOA records; a short one lets the name servers move fast"`
-	SOA      SOA          `json:"soa" doc:"fields of the SOA record; the serial is the version of the map"`
+	SOA      SOA          `json:"soa" doc:"fields of the SOA record; the serial is the version of the map, or that in which the zone last changed"`
 	Steering bool         `json:"steering" default:"true" doc:"whether service CNAMEs live in it"`
-	Records  []Record     `json:"records" maxItems:"10000" doc:"static records (checked now, served by a later version)"`
+	DNSSEC   DNSSEC       `json:"dnssec" doc:"whether the zone is signed, and how"`
+	Records  []Record     `json:"records" item:"record" maxItems:"100000" doc:"static record sets: what is not steered"`
+
+	TSIGKeys []TSIGKey `json:"tsigKeys" item:"TSIG key" maxItems:"32" doc:"keys that messages about the zone are signed by (TSIG)"`
+	Transfer *Transfer `json:"transfer" doc:"which other name servers get the zone whole; left out: none"`
 }
 
 // NameServer is one NS of a zone. Addresses are its glue and are needed when the name lies inside the zone.
@@ -30,12 +34,21 @@ type SOA struct {
 	Minimum Duration `json:"minimum" default:"30s" min:"0s" max:"24h" step:"1s" doc:"longest time a negative answer is kept"`
 }
 
+// DNSSEC says how a zone is signed: ECDSA P-256, a key-signing and a zone-signing key, compact denial (RFC 9824).
+type DNSSEC struct {
+	Enabled       bool     `json:"enabled" default:"false" doc:"sign the zone; to end it, delete the DS at the parent and say so with steer dnssec ds-gone"`
+	ZSKPeriod     Duration `json:"zskPeriod" default:"2160h" min:"0s" max:"87600h" step:"1s" doc:"age at which the zone-signing key is rolled; 0s: by hand only"`
+	KSKPeriod     Duration `json:"kskPeriod" default:"0s" min:"0s" max:"87600h" step:"1s" doc:"age at which the key-signing key is rolled, which the parent has to follow; 0s: by hand only"`
+	SignatureLife Duration `json:"signatureLife" default:"336h" min:"24h" max:"2160h" step:"1s" doc:"how long a signature is valid; it is made anew at half of that"`
+	ParentTTL     Duration `json:"parentTTL" default:"24h" min:"1s" max:"168h" step:"1s" doc:"TTL of the DS record at the parent: how long an old key stays after its DS was replaced"`
+}
+
 // Record is a static record set of a zone.
 type Record struct {
-	Name   string   `json:"name" required:"true" doc:"name relative to the zone; @ is the zone itself"`
-	Type   string   `json:"type" required:"true" enum:"A,AAAA,CAA,CNAME,MX,NS,PTR,SRV,TXT" doc:"type of the records"`
-	TTL    Duration `json:"ttl" default:"5m" min:"1s" max:"24h" step:"1s" doc:"TTL of the records"`
-	Values []string `json:"values" required:"true" format:"text" doc:"one value a record, as in a zone file"`
+	Name   string     `json:"name" required:"true" doc:"name relative to the zone; @ is the zone itself, *.dev every name below dev that does not exist"`
+	Type   RecordType `json:"type" required:"true" doc:"type of the records: A, AAAA, CAA, CNAME, DS, HTTPS, MX, NAPTR, NS (a delegation), PTR, SRV, SSHFP, SVCB, TLSA, TXT and others; TYPE65280 for one without a name; ALIAS answers with the addresses of another name"`
+	TTL    Duration   `json:"ttl" default:"5m" min:"0s" max:"596523h" step:"1s" doc:"TTL of the records"`
+	Values []string   `json:"values" required:"true" maxItems:"1000" format:"text" doc:"one value a record, as in a zone file, names in full; the text of a TXT record may stand without quotes, however long"`
 }
 
 // Override is what force, drain and freeze write: exactly one of Force (with Rule), Drain and Freeze is set.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,17 +129,13 @@ func serveTLS(t *testing.T, cert *tls.Certificate) string {
 // Covers: issue3 several servers
 func TestServersInTurn(t *testing.T) {
 	r := newRig(t, nil)
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadURL := "https://" + dead.Addr().String()
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
+	const deadURL = "https://127.0.0.1:1" // a port that nobody is given by chance: a free one of now may be taken soon
+	var mu sync.Mutex                     // guards dialed
 	dialed := map[string]int{}
 	dialer := func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.Lock()
 		dialed[address]++
+		mu.Unlock()
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 	cert := pair(t, r.authority, "n1", []string{RoleDNS}, time.Now(), time.Hour)
@@ -148,14 +145,17 @@ func TestServersInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := dialed[strings.TrimPrefix(deadURL, "https://")]; n != 1 {
+	mu.Lock()
+	n := dialed[strings.TrimPrefix(deadURL, "https://")]
+	mu.Unlock()
+	if n != 1 {
 		t.Errorf("the dead server was tried %d times by three calls, want once", n)
 	}
 	r.control.revoke("n1")
 	wantCode(t, c.Report(t.Context(), report.NodeStatus{}), pki.NodeRevoked)
 
 	none := r.client(t, cert, func(c *ClientConfig) { c.Servers = []string{deadURL, deadURL} })
-	err = none.Report(t.Context(), report.NodeStatus{})
+	err := none.Report(t.Context(), report.NodeStatus{})
 	if !errors.Is(err, ErrUnreached) || strings.Count(err.Error(), deadURL) != 2 {
 		t.Errorf("nobody there: %v, want each server with its reason", err)
 	}

@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come; it is reached only when something is wrong.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // fakeControl is a registry, a sink and a presence that remember what they were told.
 type fakeControl struct {
@@ -348,9 +348,9 @@ func dnsMap(version uint64, n int) *snapshot.DNS {
 	return d
 }
 
-func mapService(i int, version uint64) snapshot.DNSService {
+func mapService(i int, version uint64) *snapshot.DNSService {
 	name := fmt.Sprintf("service-%06d", i)
-	s := snapshot.DNSService{
+	s := &snapshot.DNSService{
 		Name: name, Zone: "steer.example.", CNAME: name + ".steer.example.", Hosted: []string{"www." + name + ".example."},
 		Table: snapshot.NoTable, NegativeTTL: 30 * time.Second, Revision: 1,
 		Rules: []snapshot.DNSRule{{

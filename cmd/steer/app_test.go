@@ -25,6 +25,7 @@ func server(t *testing.T, handlers map[string]http.HandlerFunc) {
 	t.Setenv("STEER_SERVER", s.URL)
 	t.Setenv("STEER_TOKEN", "t")
 	t.Setenv("STEER_DATA", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // a login of whoever runs the test is none of it
 }
 
 // steer runs one command line.

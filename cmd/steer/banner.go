@@ -18,6 +18,12 @@ func banner(w io.Writer, c *center) {
 	if l[settings.RoleDNS] != "" {
 		serves = append(serves, "name server on "+l[settings.RoleDNS])
 	}
+	if l[settings.RoleDoT] != "" {
+		serves = append(serves, "DNS over TLS on "+l[settings.RoleDoT])
+	}
+	if l[settings.RoleDoH] != "" {
+		serves = append(serves, "DNS over HTTPS on "+l[settings.RoleDoH])
+	}
 	scheme := "http"
 	if c.control.Secure() {
 		scheme = "https"

@@ -19,6 +19,7 @@ import (
 func (a *app) controlCommand() *cobra.Command {
 	var listen []string
 	var log logFlags
+	var resolvers []string
 	c := &cobra.Command{
 		Use:   "control",
 		Short: "Run control alone: it decides, and nodes on other machines probe and answer",
@@ -41,6 +42,9 @@ geo data files again.`,
 				return err
 			}
 			s, err := settings.Load(dir, listen)
+			if err == nil {
+				err = takeResolvers(&s, resolvers)
+			}
 			if err != nil {
 				return err
 			}
@@ -58,6 +62,7 @@ geo data files again.`,
 		},
 	}
 	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for api, nodes (repeatable; port 0: any free one)")
+	resolverFlag(c, &resolvers)
 	log.register(c)
 	return c
 }

@@ -94,7 +94,13 @@ func nodeChecks(dir string, s settings.Settings, held locate.Running) []doctor.C
 
 func dnsPorts(s settings.Settings, held locate.Running) []doctor.Check {
 	addr, in := s.Listen[settings.RoleDNS], held.Listeners[settings.RoleDNS]
-	return []doctor.Check{doctor.Port(settings.RoleDNS, "udp", addr, in), doctor.Port(settings.RoleDNS, "tcp", addr, in)}
+	checks := []doctor.Check{doctor.Port(settings.RoleDNS, "udp", addr, in), doctor.Port(settings.RoleDNS, "tcp", addr, in)}
+	for _, role := range []string{settings.RoleDoT, settings.RoleDoH} {
+		if addr, in := s.Listen[role], held.Listeners[role]; addr != "" || in != "" {
+			checks = append(checks, doctor.Port(role, "tcp", addr, in))
+		}
+	}
+	return checks
 }
 
 func machineChecks(dir string, s settings.Settings, held locate.Running) []doctor.Check {

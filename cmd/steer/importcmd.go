@@ -16,6 +16,7 @@ import (
 	"steerpoint/internal/importer/octodns"
 	"steerpoint/internal/importer/route53"
 	"steerpoint/internal/importer/tree"
+	"steerpoint/internal/importer/zonefile"
 )
 
 // importFlags are what every import has.
@@ -28,7 +29,7 @@ type importFlags struct {
 func (a *app) importCommand() *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
-		Use:   "import gdnsd|octodns|route53 INPUT",
+		Use:   "import gdnsd|octodns|route53|zonefile INPUT",
 		Short: "Turn the configuration of another system into resources",
 		Long: `Turn the configuration of another system into Service and Zone resources, which ` + "`steer plan`" + ` accepts as they are.
 
@@ -42,7 +43,7 @@ Nothing is left out silently. docs/import.md says how each format is mapped.`,
 	p.StringVar(&f.to, "to", "", "folder to write the resources into, a file each (default: standard output)")
 	p.StringArrayVar(&f.ns, "ns", nil, "NAME or NAME=ADDR,ADDR: a name server of every zone, in place of those of the input (repeatable)")
 	p.BoolVar(&f.strict, "strict", false, "exit 1 when anything was lost or changed")
-	c.AddCommand(a.importGdnsd(&f), a.importOctodns(&f), a.importRoute53(&f))
+	c.AddCommand(a.importGdnsd(&f), a.importOctodns(&f), a.importRoute53(&f), a.importZonefile(&f))
 	return c
 }
 
@@ -89,6 +90,20 @@ func (a *app) importRoute53(f *importFlags) *cobra.Command {
 	c.Flags().StringVar(&f.zone, "zone", "", "name of the zone (default: that of the SOA record set)")
 	c.Flags().StringVar(&files.HealthChecks, "health-checks", "", "file with the output of list-health-checks")
 	c.Flags().StringArrayVar(&files.CIDRBlocks, "cidr-blocks", nil, "file with the output of list-cidr-blocks (repeatable)")
+	return c
+}
+
+func (a *app) importZonefile(f *importFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "zonefile FILE|-",
+		Short:   "Import a zone file, as BIND, NSD, Knot and PowerDNS read it",
+		Example: "  steer import zonefile /var/named/example.com.zone --ns ns1.example.net",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runImport(f, func(o importer.Options) (*importer.Result, error) { return zonefile.Import(args[0], a.in, o) })
+		},
+	}
+	c.Flags().StringVar(&f.zone, "zone", "", "name of the zone (default: that of the SOA record, or of the file)")
 	return c
 }
 

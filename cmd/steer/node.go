@@ -21,6 +21,7 @@ import (
 	"steerpoint/cmd/steer/internal/follow"
 	"steerpoint/cmd/steer/internal/health"
 	"steerpoint/cmd/steer/internal/settings"
+	"steerpoint/control"
 	"steerpoint/internal/folder"
 	"steerpoint/snapshot"
 )
@@ -30,6 +31,7 @@ type nodeFlags struct {
 	roles, from, token, name string
 	join, labels, listen     []string
 	log                      logFlags
+	dns                      dnsFlags
 }
 
 func (a *app) nodeCommand() *cobra.Command {
@@ -57,7 +59,8 @@ folder, takes every new one within a quarter second, and answers on by the last 
 	c.Flags().StringVar(&f.name, "name", "", "name of this node (default: the name of the machine)")
 	c.Flags().StringArrayVar(&f.labels, "label", nil, "KEY=VALUE that says where it is: continent, country, province, city, isp, region (repeatable)")
 	c.Flags().StringVar(&f.from, "from", "", "map file, or the data folder it is in: answer by it, without a control")
-	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, health and nearest (repeatable)")
+	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, dot, doh, health and nearest (repeatable)")
+	f.dns.register(c)
 	f.log.register(c)
 	c.AddCommand(nodeSubcommands(a)...)
 	return c
@@ -78,6 +81,9 @@ func (a *app) node(ctx context.Context, f *nodeFlags) error {
 	}
 	s, err := settings.Load(dir, f.listen)
 	if err != nil {
+		return err
+	}
+	if err := f.dns.over(&s); err != nil {
 		return err
 	}
 	logger, err := f.log.logger(a.errs, slog.LevelInfo)
@@ -139,7 +145,7 @@ func same(a, b string) bool {
 // runFollower answers by the map in path. own is where this node keeps a copy of its last good map, so that it starts
 // with the other file damaged or gone; "" keeps none.
 func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own string, log *slog.Logger) error {
-	bind, err := s.Bind(settings.RoleDNS)
+	cfg, err := dnsConfig(s, authdns.Config{})
 	if err != nil {
 		return err
 	}
@@ -156,9 +162,11 @@ func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own s
 		}
 	}
 	p, reg := newProcess(ctx, log), prometheus.NewRegistry()
-	dns, err := authdns.New(authdns.Config{Listen: bind, StateFile: own, Inherited: p.sockets}, reg, log)
+	cfg.StateFile, cfg.Inherited = own, p.sockets
+	cfg.OpenKeys = openZoneKeys(control.ZoneKeyFile(filepath.Dir(path)))
+	dns, err := authdns.New(cfg, reg, log)
 	if err != nil {
-		return errors.Join(startFault(settings.RoleDNS, s.Listen[settings.RoleDNS], err), p.abandon())
+		return errors.Join(dnsFault(s, err), p.abandon())
 	}
 	f := &follow.Follower{Path: path, Swap: adopter{dns}, Log: log}
 	if _, err := f.Load(); err != nil {
@@ -180,7 +188,7 @@ func (a *app) runFollower(ctx context.Context, s *settings.Settings, path, own s
 	if err != nil {
 		return errors.Join(startFault(settings.RoleHealth, s.Listen[settings.RoleHealth], err), dns.Close(), p.abandon())
 	}
-	a.progress("name server on %s, health and metrics on http://%s; map %d from %s", addrs(dns.Addrs()), h.Addr(), dns.Map().Version, path)
+	a.progress("name server on %s%s, health and metrics on http://%s; map %d from %s", addrs(dns.Addrs()), encrypted(dns), h.Addr(), dns.Map().Version, path)
 	p.answer("name server", dns.Run)
 	p.work("map file", f.Run)
 	p.work("health", h.Run)

@@ -188,16 +188,15 @@ func (m *member) open(cfg agent.Config) error {
 }
 
 func (m *member) openDNS() error {
-	bind, err := m.settings.Bind(settings.RoleDNS)
+	cfg, err := dnsConfig(m.settings, authdns.Config{
+		StateFile: filepath.Join(m.dir, follow.FileName), Inherited: m.process.sockets, SilentAfter: silentAfter,
+		OpenKeys: openZoneKeys(agent.KeyFile(m.dir)),
+	})
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(m.dir, follow.FileName)
-	m.dns, err = authdns.New(authdns.Config{
-		Listen: bind, StateFile: file, Inherited: m.process.sockets, SilentAfter: silentAfter,
-	}, m.reg, m.log.With("plane", "authdns"))
-	if err != nil {
-		return startFault(settings.RoleDNS, m.settings.Listen[settings.RoleDNS], err)
+	if m.dns, err = authdns.New(cfg, m.reg, m.log.With("plane", "authdns")); err != nil {
+		return dnsFault(m.settings, err)
 	}
 	m.process.answer("name server", m.dns.Run) // at once: after an upgrade queries wait already
 	return nil
@@ -219,6 +218,7 @@ func (m *member) listeners() map[string]string {
 	l := map[string]string{}
 	if m.dns != nil {
 		l[settings.RoleDNS] = m.dns.Addrs()[0].String()
+		dnsListeners(l, m.dns)
 	}
 	if m.health != nil {
 		l[settings.RoleHealth] = m.health.Addr()
@@ -265,7 +265,7 @@ func (m *member) close() error {
 func (m *member) greeting(servers []string) string {
 	var does []string
 	if m.dns != nil {
-		does = append(does, fmt.Sprintf("name server on %s, map %d", addrs(m.dns.Addrs()), m.dns.Map().Version))
+		does = append(does, fmt.Sprintf("name server on %s%s, map %d", addrs(m.dns.Addrs()), encrypted(m.dns), m.dns.Map().Version))
 	}
 	if m.prober != nil {
 		does = append(does, "probe point")

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -115,7 +117,8 @@ func rcode(t *testing.T, addr, zone string) string {
 	t.Helper()
 	q := new(dns.Msg)
 	q.SetQuestion(zone, dns.TypeSOA)
-	res, err := dns.Exchange(q, addr)
+	c := dns.Client{Timeout: startWait} // of a machine that does ten things, not of the server
+	res, _, err := c.Exchange(q, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +158,7 @@ func TestNodeThroughItsLife(t *testing.T) {
 
 	args := []string{"node", "--data", nodeDir, "--listen", "dns=127.0.0.1:0", "--listen", "health=127.0.0.1:0"}
 	join := append(args, "--roles", "dns,probe", "--join", port, "--name", "tokyo", "--token", "-")
+	began := time.Now()
 	node := startCommand(t, token, join...)
 	health, answers := listener(t, nodeDir, "health"), listener(t, nodeDir, "dns")
 	node.log.await(t, "this node keeps trying", 1)
@@ -174,7 +178,7 @@ func TestNodeThroughItsLife(t *testing.T) {
 	if got := rcode(t, answers, "gslb.example.net."); got != "NOERROR" {
 		t.Errorf("joined: %s", got)
 	}
-	if n := node.log.count("this node keeps trying"); n != 1 {
+	if n, most := node.log.count("this node keeps trying"), 1+int(time.Since(began)/time.Minute); n < 1 || n > most { // once a minute
 		t.Errorf("said %d times that control is away", n)
 	}
 	eventuallySo(t, "both streams in the metrics", func() bool {
@@ -213,10 +217,10 @@ func TestNodeThroughItsLife(t *testing.T) {
 	again.stop()
 }
 
-// freeTCP is an address on loopback that nobody listens on.
+// freeTCP is an address on loopback that nobody listens on, of which nobody else is given a port while it is free.
 func freeTCP(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (p dnsPlane) Swap(d *snapshot.DNS) error {
 // State describes the map that answers.
 func (p dnsPlane) State() report.NodeMap {
 	m := p.Map()
-	return report.NodeMap{Version: m.Version, Created: m.Created, Age: m.Age, FromDisk: m.FromDisk, Queries: p.Queries()}
+	return report.NodeMap{Version: m.Version, Created: m.Created, Age: m.Age, FromDisk: m.FromDisk, Queries: p.Queries(), KeyTrouble: p.KeyTrouble()}
 }
 
 const (

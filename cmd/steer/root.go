@@ -75,6 +75,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	add(groupOffline, a.replayCommand(), a.geoCommand(), a.schemaCommand())
 	add(groupOffline, a.importCommand())
 	add(groupSee, a.seriesCommand(), a.topCommand())
+	add(groupResources, a.dnssecCommand())
 	root.AddCommand(a.demoCommand(), a.versionCommand(), a.manCommand(root))
 	root.AddCommand(a.completionCommand(root))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"steer": main, "ask": ask, "site": site, "tlssite": tlsSite, "points": points, "shares": shares, "geofile": geofile,
-		"hook": hook,
+		"hook": hook, "xfer": xfer,
 	})
 }
 
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 //	hangup WORD                  SIGHUP to it
 //	geofile FORMAT FILE [moved]  (a program) writes a geo data file, see geofile_test.go
 //	validjson                    the last output is one JSON value, or one a line
-//	freeport NAME...             sets each variable to a port that is free for UDP and TCP on 127.0.0.1
+//	freeport NAME...             sets each variable to a port that is free for UDP and TCP
 //	nodeready FOLDER NAME        wait until the steer on another data folder listens; sets $NAME_DNS and $NAME_HEALTH
 //	apiport NAME                 sets a variable to the port of the API that $API names
 //	now NAME                     sets a variable to the present time
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
 //	tlssite ADDR:PORT DAYS       (a program) the same over TLS, with a certificate that ends in DAYS days
+//	xfer ZONE [KEY SECRET [SERIAL]] (a program) copies a zone from $DNS as a secondary does, see xfer_test.go
 //	hook ADDR:PORT KEY LOG STOP  (a program) a webhook's receiver, see hook_test.go
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -80,6 +82,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("STEER_DATA", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("NO_COLOR", "1")
+	env.Setenv("STEER_LONG", os.Getenv("STEER_LONG"))
 	scenarios, err := filepath.Abs(filepath.Join("..", "..", "steering", "steertest", "testdata", "scenarios"))
 	env.Setenv("SCENARIOS", scenarios)
 	// What every session of `steer up` gives: ports that are free, and little to say.
@@ -213,21 +216,34 @@ func validJSON(ts *testscript.TestScript, _ bool, _ []string) {
 
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		for {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			ts.Check(err)
-			pc, udpErr := net.ListenPacket("udp", l.Addr().String())
-			ts.Check(l.Close())
-			if udpErr != nil {
-				continue
+		port, tries := 0, 0
+		for !isFree(port) {
+			if tries++; tries > 1000 {
+				ts.Fatalf("no port is free")
 			}
-			_, port, err := net.SplitHostPort(pc.LocalAddr().String())
-			ts.Check(err)
-			ts.Check(pc.Close())
-			ts.Setenv(name, port)
-			break
+			// Below those that the kernel gives to whoever asks for any (32768 on, unless it is told otherwise): until
+			// the program of the session takes it, none of the many others that start meanwhile does.
+			port = 12_000 + rand.IntN(20_000)
 		}
+		ts.Setenv(name, strconv.Itoa(port))
 	}
+}
+
+// isFree reports whether a port can be had for TCP and UDP, on every address.
+func isFree(port int) bool {
+	if port == 0 {
+		return false
+	}
+	addr := net.JoinHostPort("", strconv.Itoa(port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	pc, err := net.ListenPacket("udp", addr)
+	if err == nil {
+		err = pc.Close()
+	}
+	return errors.Join(err, l.Close()) == nil
 }
 
 func fromFile(ts *testscript.TestScript, _ bool, args []string) {

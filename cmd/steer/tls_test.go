@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"steerpoint/cmd/steer/internal/fault"
@@ -16,12 +17,11 @@ import (
 // A server over TLS is talked to when an authority that was named vouches for it, and sent nothing otherwise.
 // Covers: issue3 api tls
 func TestServerOverTLS(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		asked.Add(1)
 		answer(api.Status{Version: "9.9.9"})(w, r)
 	}))
-	s.Config.ErrorLog = nil
 	t.Cleanup(s.Close)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
@@ -32,7 +32,7 @@ func TestServerOverTLS(t *testing.T) {
 	if code, out, errs := steer(t, "status", "--server", s.URL, "--token", "t", "--ca", ca); code != 0 || !strings.Contains(out, "9.9.9") {
 		t.Errorf("with its authority: exit %d\n%s%s", code, out, errs)
 	}
-	before := asked
+	before := asked.Load()
 	if code, _, errs := steer(t, "status", "--server", s.URL, "--token", "t"); code != fault.ExitNoServer || !strings.Contains(errs, "SERVER_UNTRUSTED") {
 		t.Errorf("without: exit %d\n%s", code, errs)
 	}
@@ -40,7 +40,7 @@ func TestServerOverTLS(t *testing.T) {
 	if code, _, errs := steer(t, "status", "--server", s.URL, "--token", "t"); code != fault.ExitBadInput || !strings.Contains(errs, "CA_UNUSABLE") {
 		t.Errorf("with an authority that is not there: exit %d\n%s", code, errs)
 	}
-	if asked != before {
-		t.Errorf("it was asked %d more times", asked-before)
+	if n := asked.Load() - before; n != 0 {
+		t.Errorf("it was asked %d more times", n)
 	}
 }

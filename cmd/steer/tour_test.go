@@ -55,6 +55,11 @@ func TestTour(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("STEER_DATA", dir)
 	t.Setenv("NO_COLOR", "1")
+	// Nothing of whoever runs the test.
+	for _, name := range []string{"STEER_SERVER", "STEER_TOKEN", "STEER_CA"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	startDemo(t)
 	for _, s := range steps {
 		// 60s: a switch needs three probes a second apart, a return ten seconds more, on a machine that is busy.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -30,7 +29,9 @@ const localPoint = "local"
 func (a *app) upCommand() *cobra.Command {
 	var listen []string
 	var log logFlags
+	var resolvers []string
 	var withDemo bool
+	var named dnsFlags
 	c := &cobra.Command{
 		Use:   "up [--demo]",
 		Short: "Run everything on this machine: control, name server, probe point, API",
@@ -49,7 +50,13 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 				return err
 			}
 			s, err := settings.Load(dir, listen)
+			if err == nil {
+				err = takeResolvers(&s, resolvers)
+			}
 			if err != nil {
+				return err
+			}
+			if err := named.over(&s); err != nil {
 				return err
 			}
 			usual := slog.LevelInfo
@@ -68,7 +75,9 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 		},
 	}
 	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
-	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, api, nodes, nearest, demo (repeatable; port 0: any free one)")
+	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, dot, doh, api, nodes, nearest, demo (repeatable; port 0: any free one)")
+	resolverFlag(c, &resolvers)
+	named.register(c)
 	log.register(c)
 	return c
 }
@@ -86,10 +95,10 @@ type up struct {
 
 // open binds and loads everything, in the order in which a failure is cheapest.
 func (u *up) open(ctx context.Context) error {
-	bind, err := u.settings.Bind(settings.RoleDNS)
-	if err != nil {
+	if _, err := dnsConfig(&u.settings, authdns.Config{}); err != nil {
 		return err
 	}
+	var err error
 	if u.withDemo {
 		if err := u.openDemo(); err != nil {
 			return err
@@ -100,7 +109,7 @@ func (u *up) open(ctx context.Context) error {
 	}
 	if u.process.inherited(settings.RoleDNS) {
 		// After an upgrade queries wait already, and control takes a second to open: the map on disk answers meanwhile.
-		if err := u.openDNS(bind); err != nil {
+		if err := u.openDNS(); err != nil {
 			return err
 		}
 	}
@@ -109,7 +118,7 @@ func (u *up) open(ctx context.Context) error {
 		return err
 	}
 	if u.dns == nil {
-		if err := u.openDNS(bind); err != nil {
+		if err := u.openDNS(); err != nil {
 			return err
 		}
 	}
@@ -123,13 +132,16 @@ func (u *up) open(ctx context.Context) error {
 }
 
 // openDNS starts to answer, by the map on disk until there is another. What answers others stops last.
-func (u *up) openDNS(bind []netip.AddrPort) error {
-	var err error
-	u.dns, err = authdns.New(authdns.Config{
-		Listen: bind, StateFile: filepath.Join(u.dir, follow.FileName), Place: u.place, Inherited: u.process.sockets,
-	}, u.reg, u.log.With("plane", "authdns"))
+func (u *up) openDNS() error {
+	cfg, err := dnsConfig(&u.settings, authdns.Config{
+		StateFile: filepath.Join(u.dir, follow.FileName), Place: u.place, Inherited: u.process.sockets,
+		OpenKeys: openZoneKeys(control.ZoneKeyFile(u.dir)),
+	})
 	if err != nil {
-		return startFault(settings.RoleDNS, u.settings.Listen[settings.RoleDNS], err)
+		return err
+	}
+	if u.dns, err = authdns.New(cfg, u.reg, u.log.With("plane", "authdns")); err != nil {
+		return dnsFault(&u.settings, err)
 	}
 	u.process.answer("name server", u.dns.Run)
 	return nil

@@ -57,6 +57,7 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	}
 	cfg.Data, cfg.Version, cfg.Listen, cfg.Hosts = c.dir, version, c.settings.Listen[settings.RoleAPI], c.settings.API.Hosts
 	cfg.NotifyLocal, cfg.SealKey = c.settings.Notify.AllowLoopback, c.settings.Seal.KeyFile
+	cfg.Resolvers = c.settings.Resolvers
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
 		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, GeoFiles: c.geoFiles, NoNameServer: !withNameServer,
@@ -188,6 +189,7 @@ func (c *center) listeners() map[string]string {
 	l := map[string]string{}
 	if c.dns != nil {
 		l[settings.RoleDNS] = c.dns.Addrs()[0].String()
+		dnsListeners(l, c.dns)
 	}
 	if c.control != nil {
 		l[settings.RoleAPI] = c.control.Addr().String()

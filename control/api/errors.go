@@ -32,6 +32,7 @@ const (
 	CodeNotReady           = "NOT_READY"           // 503: still starting
 	CodeNoHistory          = "HISTORY_UNAVAILABLE" // 503: history cannot be read now; everything else goes on
 	CodeSealKey            = "SEAL_KEY"            // 503: the sealing key is not at hand; everything but Secrets goes on
+	CodeZoneState          = "ZONE_KEYS_STATE"     // 409: the keys of the zone are not at the stage that it takes
 	CodeNoSeries           = "SERIES_UNAVAILABLE"  // 503: series cannot be read now; everything else goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
 	CodeBeforeTape         = "BEFORE_TAPE"         // 404: nothing was recorded at that time

@@ -86,8 +86,11 @@ const (
 	AlarmTape        = "ALARM_TAPE_STOPPED"
 	AlarmNotify      = "ALARM_NOTIFY_FAILING"
 	AlarmSealKey     = "ALARM_SEAL_KEY"
+	AlarmZoneKeys    = "ALARM_ZONE_KEYS"
+	AlarmZoneRoll    = "ALARM_ZONE_ROLL_WAITS"
 	AlarmSeries      = "ALARM_SERIES_NOT_KEPT"
 	AlarmSeriesLost  = "ALARM_SERIES_LOST"
+	AlarmAlias       = "ALARM_NAME_UNRESOLVED"
 )
 
 // PointStatus is one probe point.

@@ -61,6 +61,12 @@ func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 // content is on the disk and survives a power cut; when it returns an error, the old content is untouched. The file
 // has mode 0600. The folder must exist. kind is one word without spaces; version is at least 1.
 func Write(path, kind string, version int, payload []byte) error {
+	return WriteParts(path, kind, version, payload)
+}
+
+// WriteParts is Write for a payload in parts, which are written one after the other: a large one need not be copied
+// together.
+func WriteParts(path, kind string, version int, payload ...[]byte) error {
 	if !validKind(kind) || version < 1 {
 		return fmt.Errorf("write %s: kind %q version %d: want one word and a version of at least 1", path, kind, version)
 	}
@@ -123,9 +129,13 @@ func validKind(kind string) bool {
 	return kind != "" && len(kind) <= 64 && !strings.ContainsFunc(kind, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-func header(kind string, version int, payload []byte) []byte {
-	sum := sha256.Sum256(payload)
-	return fmt.Appendf(nil, "%s %s v%d %d sha256:%x\n", magic, kind, version, len(payload), sum)
+func header(kind string, version int, payload [][]byte) []byte {
+	sum, size := sha256.New(), 0
+	for _, part := range payload {
+		_, _ = sum.Write(part) // a hash takes everything
+		size += len(part)
+	}
+	return fmt.Appendf(nil, "%s %s v%d %d sha256:%x\n", magic, kind, version, size, sum.Sum(nil))
 }
 
 // check returns the version the header line states, or why the file is damaged.
@@ -151,12 +161,12 @@ func check(line, kind string, payload []byte) (version int, why string) {
 	return version, ""
 }
 
-func writeSynced(path string, parts ...[]byte) error {
+func writeSynced(path string, head []byte, payload [][]byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	for _, p := range parts {
+	for _, p := range append([][]byte{head}, payload...) {
 		if _, err := f.Write(p); err != nil {
 			return errors.Join(err, f.Close())
 		}

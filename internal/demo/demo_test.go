@@ -42,7 +42,7 @@ func start(t *testing.T) *Demo {
 
 // visit asks one address for its page, over a connection of its own.
 func visit(d *Demo, addr string) (status int, body string, err error) {
-	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://%s:%d/", addr, d.Port()), nil)
 	if err != nil {
 		return 0, "", err

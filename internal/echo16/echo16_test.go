@@ -99,6 +99,11 @@ func TestEcho(t *testing.T) {
 		"127.0.0.1:0": "127.0.0.1", "0.0.0.0:0": "127.0.0.7", "[::1]:0": "::1", "[::]:0": "::1",
 	} {
 		t.Run(listen, func(t *testing.T) {
+			if c, err := net.ListenPacket("udp", net.JoinHostPort(to, "0")); err != nil {
+				t.Skipf("this machine has no %s: %v", to, err)
+			} else if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
 			r, reg := start(t, Config{Listen: []netip.AddrPort{netip.MustParseAddrPort(listen)}, Rate: 1000})
 			c := dial(t, "", netip.AddrPortFrom(netip.MustParseAddr(to), r.Addrs()[0].Port()))
 			last := "fedcba9876543210"

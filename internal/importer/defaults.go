@@ -46,6 +46,8 @@ func (d *defaults) record() spec.Record {
 const (
 	minTTL = 1
 	maxTTL = 24 * 60 * 60
+	// longestTTL is that of static records and of the times of a SOA.
+	longestTTL = 596523 * 60 * 60
 )
 
 func seconds(n int) spec.Duration { return spec.Duration(time.Duration(n) * time.Second) }

@@ -129,6 +129,7 @@ func ReadFile(path string, in io.Reader) (name string, data []byte, err error) {
 type Builder struct {
 	options  Options
 	plain    defaults
+	most     int // record sets of a Zone
 	roots    []*tree.Node
 	notes    []Note
 	zones    []*Zone
@@ -136,7 +137,7 @@ type Builder struct {
 }
 
 // New makes a builder.
-func New(o Options) *Builder { return &Builder{options: o, plain: readDefaults()} }
+func New(o Options) *Builder { return &Builder{options: o, plain: readDefaults(), most: maxRecords} }
 
 // Root takes a file that was read: Finish lists what nobody used of it.
 func (b *Builder) Root(n *tree.Node) { b.roots = append(b.roots, n) }

@@ -28,7 +28,9 @@ func (b *Builder) join() {
 		taken["zone/"+z.spec.Name] = true
 		z.finish(steered)
 		for _, r := range z.spec.Records {
-			taken[strings.TrimSuffix(r.Name+"."+z.Name(), ".")] = true
+			if owner, err := z.spec.Owner(&r); err == nil && !steered[owner] {
+				taken[owner] = true
+			}
 		}
 		for _, n := range z.spec.NS {
 			taken[string(n.Name)] = true

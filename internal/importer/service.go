@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -91,6 +92,15 @@ func (s *Service) AddDomain(name string, apex bool) bool {
 // HasTarget reports whether an edge is a name.
 func (s *Service) HasTarget() bool {
 	return slices.ContainsFunc(s.spec.Edges, func(e spec.Edge) bool { return e.Target != "" })
+}
+
+// couldName reports whether an answer of the service may be a name.
+func (s *Service) couldName() bool {
+	fallback := func(r spec.Rule) bool {
+		_, err := netip.ParseAddr(r.WhenAllDown.Target)
+		return r.WhenAllDown.Policy == "fallback" && err != nil
+	}
+	return s.HasTarget() || slices.ContainsFunc(s.spec.Rules, fallback)
 }
 
 // Host is the first domain, with a wildcard's star as www: what a probe can ask for.

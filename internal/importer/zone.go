@@ -3,23 +3,23 @@ package importer
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"steerpoint/internal/importer/tree"
+	"steerpoint/internal/rrdata"
 	"steerpoint/spec"
 )
 
 // maxRecords is how many record sets a Zone holds.
-const maxRecords = 10000
+const maxRecords = 100_000
 
-// maxText bounds the records of a zone in bytes, so that its file stays below the 4 MiB that spec reads.
-const maxText = 2 << 20
+// maxText bounds the records of a zone in bytes, so that its file stays below the 16 MiB that spec reads.
+const maxText = 8 << 20
 
 // noServer stands where the input names no name server. The name cannot exist (RFC 6761 section 6.4).
 const noServer = "set-your-name-servers.invalid"
-
-// Types are the types of static records a Zone holds.
-func Types() []string { return []string{"A", "AAAA", "CAA", "CNAME", "MX", "NS", "PTR", "SRV", "TXT"} }
 
 // Zone is a zone on its way to a Zone.
 type Zone struct {
@@ -50,6 +50,9 @@ func (b *Builder) Zone(name string, at *tree.Node) (*Zone, error) {
 	return z, nil
 }
 
+// Static says that no service has its name in the zone.
+func (z *Zone) Static() { z.spec.Steering = false }
+
 // Name is the zone's name without the last dot.
 func (z *Zone) Name() string { return string(z.spec.Zone) }
 
@@ -64,15 +67,14 @@ func (z *Zone) SOA(mname, rname string, refresh, retry, expire, minimum int, at 
 			z.b.Changed(at, "SOA "+n.what+" "+n.text, "the default: the name "+err.Error(), "")
 		}
 	}
-	const longest = 596523 * 60 * 60
 	for _, d := range []struct {
 		what        string
 		v, low, top int
 		to          *spec.Duration
 	}{
-		{"refresh", refresh, 1, longest, &z.spec.SOA.Refresh},
-		{"retry", retry, 1, longest, &z.spec.SOA.Retry},
-		{"expire", expire, 1, longest, &z.spec.SOA.Expire},
+		{"refresh", refresh, 1, longestTTL, &z.spec.SOA.Refresh},
+		{"retry", retry, 1, longestTTL, &z.spec.SOA.Retry},
+		{"expire", expire, 1, longestTTL, &z.spec.SOA.Expire},
 		{"minimum", minimum, 0, maxTTL, &z.spec.SOA.Minimum},
 	} {
 		v := min(max(d.v, d.low), d.top)
@@ -128,7 +130,7 @@ func (z *Zone) lose(s *Set, why, todo string) {
 	for i, at := range s.At {
 		value := ""
 		if i < len(s.Values) {
-			value = " " + s.Values[i]
+			value = " " + short(s.Values[i])
 		}
 		z.b.Lost(at, strings.TrimSpace(s.Type+" record of "+s.Owner+value), "left out: "+why, todo)
 	}
@@ -249,35 +251,83 @@ func (z *Zone) finish(steered map[string]bool) {
 			continue
 		}
 		r := z.b.plain.record()
-		r.Name, r.Type, r.TTL, r.Values = z.relative(s.Owner), s.Type, z.b.ttl(s.TTL, s.At[0]), s.Values
+		r.Name, r.Type, r.TTL, r.Values = z.relative(s.Owner), spec.RecordType(s.Type), z.recordTTL(s), z.values(s)
+		if len(r.Values) == 0 {
+			continue
+		}
 		z.spec.Records = append(z.spec.Records, r)
 		kept = append(kept, s)
-		for _, v := range s.Values {
+		for _, v := range r.Values {
 			z.bytes += len(v) + len(s.Owner)
 		}
 	}
-	if !z.fits(z.spec.Records) { // seldom: only then each value is asked for
-		z.spec.Records = z.fitting(z.spec.Records, kept)
+	z.settle(kept)
+}
+
+func (z *Zone) recordTTL(s *Set) spec.Duration {
+	ttl := min(max(s.TTL, 0), longestTTL)
+	if ttl != s.TTL {
+		z.b.Changed(s.At[0], fmt.Sprintf("TTL %d", s.TTL), fmt.Sprintf("TTL %ds; it must be 0 to %d", ttl, longestTTL), "")
+	}
+	return seconds(ttl)
+}
+
+// values gives the values of a set that records of its type may have, and lists the others.
+func (z *Zone) values(s *Set) []string {
+	var out []string
+	for j, v := range s.Values {
+		if strings.IndexFunc(v, unicode.IsControl) >= 0 {
+			z.b.Lost(s.At[min(j, len(s.At)-1)], s.Type+" record of "+s.Owner+" "+short(v), "left out: it holds a control character", "")
+			continue
+		}
+		if s.Type != rrdata.Alias {
+			if _, err := spec.RecordType(s.Type).Parse(v); err != nil {
+				z.b.Lost(s.At[min(j, len(s.At)-1)], s.Type+" record of "+s.Owner+" "+short(v), "left out: it "+err.Error(), "")
+				continue
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// short is a value as notes show it.
+func short(v string) string {
+	if r := []rune(v); len(r) > 80 {
+		return string(r[:77]) + "..."
+	}
+	return v
+}
+
+// settle takes away, again and again, what spec refuses of the records together, and lists it.
+func (z *Zone) settle(kept []*Set) {
+	for {
+		bad := z.wrong()
+		if len(bad) == 0 {
+			return
+		}
+		records, sets := z.spec.Records[:0], kept[:0]
+		for i, r := range z.spec.Records {
+			if why, is := bad[i]; is {
+				z.lose(kept[i], "it "+why, "")
+				continue
+			}
+			records, sets = append(records, r), append(sets, kept[i])
+		}
+		z.spec.Records, kept = records, sets
 	}
 }
 
-// fitting gives the records with the values that spec takes. sets are those of the records.
-func (z *Zone) fitting(records []spec.Record, sets []*Set) []spec.Record {
-	var out []spec.Record
-	for i, r := range records {
-		s := sets[i]
-		r.Values = nil
-		for j, v := range s.Values {
-			one := r
-			one.Values = []string{v}
-			if z.fits([]spec.Record{one}) {
-				r.Values = append(r.Values, v)
-				continue
-			}
-			z.b.Lost(s.At[min(j, len(s.At)-1)], s.Type+" record of "+s.Owner+" "+v, "left out: a Zone takes no such value", "")
-		}
-		if len(r.Values) > 0 {
-			out = append(out, r)
+// wrong says what spec finds wrong with records, by their place.
+func (z *Zone) wrong() map[int]string {
+	docs := []spec.Resource{{Kind: spec.KindZone, Name: "a", Zone: &z.spec}}
+	found, _ := spec.NewSet(docs).Check(spec.Partial)
+	out := map[int]string{}
+	for _, e := range found {
+		rest, ok := strings.CutPrefix(e.Path, "records[")
+		digits, _, closed := strings.Cut(rest, "]")
+		if i, err := strconv.Atoi(digits); ok && closed && err == nil && i < len(z.spec.Records) {
+			out[i] = e.Problem
 		}
 	}
 	return out
@@ -285,27 +335,44 @@ func (z *Zone) fitting(records []spec.Record, sets []*Set) []spec.Record {
 
 // refused says why a record set cannot be in the zone, and what to do.
 func (z *Zone) refused(s *Set, steered, alone map[string]bool) (why, todo string) {
-	var d spec.Domain
-	err := d.UnmarshalText([]byte(s.Owner))
+	name := z.relative(s.Owner)
+	if !z.holds(strings.TrimPrefix(s.Owner, "*.")) {
+		name = s.Owner + "."
+	}
+	d, err := z.spec.Owner(&spec.Record{Name: name})
+	_, _, unknown := rrdata.Type(s.Type)
 	switch {
-	case !slices.Contains(Types(), s.Type):
-		return "a Zone holds no " + s.Type + " records", "serve it from another name server, or leave this zone there"
+	case unknown != nil && s.Type != rrdata.Alias:
+		return "the type " + unknown.Error(), ""
 	case err != nil:
 		return "the name " + err.Error(), ""
-	case !z.holds(strings.TrimPrefix(string(d), "*.")):
-		return "it lies outside the zone " + z.Name(), ""
-	case steered[string(d)] && string(d) != z.Name():
+	case steered[d] && d != z.Name() && !z.beside(d, s):
 		return "its name is steered, and a name is in one place only", "give it a name of its own"
-	case steered[string(d)] && (s.Type == "A" || s.Type == "AAAA"):
+	case steered[d] && (s.Type == "A" || s.Type == "AAAA"):
 		return "its name is steered", "put the address into an edge"
+	case s.Type == "NS" && s.Owner == z.Name(): // servers has taken those it could
+		return "the name servers of the zone stand under ns", ""
 	case s.Type == "CNAME" && (s.Owner == z.Name() || alone[s.Owner] || len(s.Values) > 1):
 		return "a CNAME stands alone at its name, and never at the zone itself (RFC 1034 section 3.6.2)", "use addresses"
-	case len(z.spec.Records) >= maxRecords:
-		return fmt.Sprintf("a Zone holds at most %d record sets", maxRecords), "divide the zone"
+	case len(z.spec.Records) >= z.b.most:
+		return fmt.Sprintf("a Zone holds at most %d record sets", z.b.most), "divide the zone"
 	case z.bytes >= maxText:
 		return fmt.Sprintf("a Zone holds at most about %d MiB of records", maxText>>20), "divide the zone"
 	}
 	return "", ""
+}
+
+// beside reports whether a record set may stand at a steered name: not beside what may be a CNAME, not in the place of what is
+// steered, and not with hints that would not follow it.
+func (z *Zone) beside(name string, s *Set) bool {
+	service := z.b.Find(name)
+	if service == nil || service.couldName() || slices.Contains([]string{"A", "AAAA", "CNAME", "NS", "DS", rrdata.Alias}, s.Type) {
+		return false
+	}
+	return !slices.ContainsFunc(s.Values, func(v string) bool {
+		data, err := spec.RecordType(s.Type).Parse(v)
+		return err == nil && data.Hints()
+	})
 }
 
 func (z *Zone) relative(owner string) string {
@@ -313,18 +380,6 @@ func (z *Zone) relative(owner string) string {
 		return "@"
 	}
 	return strings.TrimSuffix(owner, "."+z.Name())
-}
-
-// fits asks spec whether it takes records.
-func (z *Zone) fits(records []spec.Record) bool {
-	one := spec.Zone{Zone: z.spec.Zone, NS: []spec.NameServer{{Name: noServer}}, NSTTL: z.b.plain.zone.NSTTL, SOA: z.b.plain.zone.SOA, Steering: true, Records: records}
-	res := spec.Resource{Kind: spec.KindZone, Name: "a", Zone: &one}
-	y, err := res.YAML(spec.Minimal)
-	if err != nil {
-		return false
-	}
-	_, errs := spec.Parse("", y)
-	return len(errs) == 0
 }
 
 func (z *Zone) resource() spec.Resource {

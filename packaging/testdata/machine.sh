@@ -12,6 +12,7 @@ cannot() {
 
 case "${3:-}" in
 "")
+	unshare --mount --net --pid --ipc --uts --fork true 2>/dev/null || cannot "no namespaces can be made"
 	# A cgroup of its own, so that a service manager finds an empty tree.
 	if [ "$manager" = systemd ]; then
 		[ -x /lib/systemd/systemd ] || cannot "systemd is not installed"
@@ -29,7 +30,7 @@ case "${3:-}" in
 		}
 		trap end EXIT
 		(
-			echo "$BASHPID" >"$own/cgroup.procs"
+			echo "$BASHPID" >"$own/cgroup.procs" || cannot "no process can be put into a cgroup"
 			exec unshare --cgroup --mount --net --pid --ipc --uts --fork --kill-child "$0" "$manager" "$out" inside
 		)
 		exit
@@ -39,7 +40,7 @@ case "${3:-}" in
 esac
 
 memory="$(mktemp -d)"
-mount -t tmpfs -o mode=0755 none "$memory"
+mount -t tmpfs -o mode=0755 none "$memory" || cannot "nothing can be mounted"
 mkdir "$memory/upper" "$memory/work" "$memory/root"
 root="$memory/root"
 mount -t overlay -o "lowerdir=/,upperdir=$memory/upper,workdir=$memory/work" none "$root" || cannot "there is no overlayfs"

@@ -15,7 +15,10 @@ import (
 
 const (
 	zoneName = "example.test"
-	names    = 1000
+	few      = 1000
+	many     = 1_000_000
+	// asked is how many different names a file of questions has at most.
+	asked = 100_000
 	// hostAddress is what every host has.
 	hostAddress = "192.0.2.18"
 	networks    = 100_000
@@ -41,31 +44,60 @@ var places = []struct {
 type workload struct {
 	name, file string
 	geo        bool
-	flags      []string
-	// ask and want are a question whose answer shows that the server answers this workload rightly.
-	ask, want string
+	// swap: while it is asked the server gets another map each second; ours only.
+	swap  bool
+	flags []string
+	// ask makes the i-th name that is asked, to look at its answer; want is the address that it has, or "NXDOMAIN".
+	ask  func(i int) string
+	want string
+	// like is the workload whose rate this one is held against; "": none.
+	like string
 }
 
-var workloads = []workload{
-	{name: "static", file: "q-static", ask: "h17." + zoneName, want: hostAddress},
-	{name: "nxdomain", file: "q-nx", ask: "nx17." + zoneName, want: "NXDOMAIN"},
-	{name: "geo", file: "q-geo", geo: true, flags: []string{"-e", "-E", subnetECS}, ask: "geo." + zoneName, want: subnetGets},
+func host(i int) string   { return fmt.Sprintf("h%d.%s", i, zoneName) }
+func nobody(i int) string { return fmt.Sprintf("nx%d.%s", i, zoneName) }
+func steered(int) string  { return "geo." + zoneName }
+
+// phase is a size of zone, and what is asked of it.
+type phase struct {
+	name      string
+	names     int
+	workloads []workload
 }
 
-// writeData writes the zone, the questions and the geo database.
-func writeData(dir string) error {
-	var zone, static, nx strings.Builder
+var ecs = []string{"-e", "-E", subnetECS}
+
+var phases = []phase{
+	{"small", few, []workload{
+		{name: "static", file: "q-static", ask: host, want: hostAddress},
+		{name: "nxdomain", file: "q-nx", ask: nobody, want: "NXDOMAIN"},
+		{name: "geo", file: "q-geo", geo: true, flags: ecs, ask: steered, want: subnetGets},
+		{name: "flood", file: "q-flood", ask: host, want: hostAddress, like: "static"},
+		{name: "static, swaps", file: "q-static", swap: true, ask: host, want: hostAddress, like: "static"},
+		{name: "geo, swaps", file: "q-geo", geo: true, swap: true, flags: ecs, ask: steered, want: subnetGets, like: "geo"},
+	}},
+	{"million", many, []workload{
+		{name: "million", file: "q-static", ask: host, want: hostAddress},
+		{name: "million, swaps", file: "q-static", swap: true, ask: host, want: hostAddress, like: "million"},
+	}},
+}
+
+// writeData writes a zone of n hosts, the questions and the geo database.
+func writeData(dir string, n int) error {
+	var zone, static, nx, flood strings.Builder
 	fmt.Fprintf(&zone, "$ORIGIN %s.\n$TTL 300\n@ IN SOA ns1 hostmaster 1 3600 600 604800 60\n@ IN NS ns1\nns1 IN A 127.0.0.1\n", zoneName)
-	for i := range names {
+	for i := range n {
 		fmt.Fprintf(&zone, "h%d IN A %s\n", i, hostAddress)
 	}
-	order := rand.New(rand.NewPCG(1, 2)).Perm(names)
-	for _, i := range order {
-		fmt.Fprintf(&static, "h%d.%s A\n", i, zoneName)
-		fmt.Fprintf(&nx, "nx%d.%s A\n", i, zoneName)
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, i := range random.Perm(n)[:min(n, asked)] {
+		fmt.Fprintf(&static, "%s A\n", host(i))
+		fmt.Fprintf(&nx, "%s A\n", nobody(i))
+		// A name that was never asked before for each that there is.
+		fmt.Fprintf(&flood, "%s A\n%016x.%s A\n", host(i), random.Uint64(), zoneName)
 	}
 	for file, text := range map[string]string{
-		"zone": zone.String(), "q-static": static.String(), "q-nx": nx.String(), "q-geo": "geo." + zoneName + " A\n",
+		"zone": zone.String(), "q-static": static.String(), "q-nx": nx.String(), "q-flood": flood.String(), "q-geo": "geo." + zoneName + " A\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			return err

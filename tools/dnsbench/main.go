@@ -1,9 +1,12 @@
 // Command dnsbench measures name servers beside each other: ours and those installed from Debian, each pinned to the
 // first core, asked by dnsperf on the second, in rounds that interleave them. It writes one JSON file and a table.
 //
-// Usage: dnsbench -steer FILE [-rounds N] [-seconds N] [-out DIR] [-only NAME,NAME], on Linux with two cores and dnsperf.
-// A peer that is not installed is left out, and the table says so. Every server answers the same zone (1,000 A records)
-// and, where it can, one name by the country of the client; before and after each round its answers are looked at.
+// Usage: dnsbench -steer FILE -nameserver FILE [-rounds N] [-seconds N] [-out DIR] [-only NAME,NAME] [-phases NAME,NAME], on
+// Linux with two cores and dnsperf.
+//
+// There are two phases. In the small one every server answers the same zone (1,000 A records) and, where it can, one name by
+// the country of the client; in the other a zone of a million. A peer that is not installed is left out, and the table says
+// so. While a server is measured, names at random are asked and the answers held against the data: a wrong one ends the run.
 //
 // CPU is what the server's processes used in user and kernel mode; what the kernel does for them in interrupts falls on
 // whoever runs then, the same for all.
@@ -11,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,20 +23,25 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 type config struct {
-	steer, out, only string
-	rounds, seconds  int
+	steer, nameserver, out, only, phases string
+	rounds, seconds                      int
+	alone                                bool
 }
 
 func main() {
 	var c config
 	flag.StringVar(&c.steer, "steer", "bin/steer", "our `program`")
+	flag.StringVar(&c.nameserver, "nameserver", "bin/nameserver", "our name server by itself, a `program`")
+	flag.StringVar(&c.phases, "phases", "", "`names` of phases, divided by commas; empty: all")
 	flag.StringVar(&c.out, "out", "bench/results", "`folder` for the results")
 	flag.StringVar(&c.only, "only", "", "`names` of servers, divided by commas; empty: all")
+	flag.BoolVar(&c.alone, "alone", false, "run in a cpu cgroup that goes before everything else on the machine")
 	flag.IntVar(&c.rounds, "rounds", 10, "rounds; each asks every server every workload")
 	flag.IntVar(&c.seconds, "seconds", 3, "of asking, each")
 	flag.Parse()
@@ -48,8 +57,11 @@ func main() {
 // sample is one workload of one server in one round.
 type sample struct {
 	server, workload string
+	round            int
 	cpu              float64 // seconds for a million answers
 	qps, lost        float64 // lost: share of what was asked
+	looks            int     // answers that were looked at, and right
+	maps             int     // that were put in place meanwhile
 }
 
 func bench(ctx context.Context, c config) error {
@@ -59,15 +71,59 @@ func bench(ctx context.Context, c config) error {
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		return fmt.Errorf("dnsperf is not installed: apt-get install dnsperf")
 	}
+	// What looks at answers is a client, too: it stays off the servers' core.
+	if out, err := exec.Command("taskset", "-acp", "1", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
+		return fmt.Errorf("taskset: %w: %s", err, out)
+	}
+	if c.alone {
+		leave, err := aside()
+		if err != nil {
+			return fmt.Errorf("-alone: %w", err)
+		}
+		defer leave()
+	}
+	r := results{before: cpuTimes(), load: loadAverage()}
+	for _, p := range phases {
+		if c.phases != "" && !slices.Contains(strings.Split(c.phases, ","), p.name) {
+			continue
+		}
+		if err := c.phase(ctx, p, &r); err != nil {
+			return fmt.Errorf("phase %s: %w", p.name, err)
+		}
+	}
+	return r.write(c)
+}
+
+// aside moves this process, and with it all that it starts, to a cpu cgroup of its own with the greatest share. The
+// function it returns takes the group away.
+func aside() (leave func(), err error) {
+	dir := filepath.Join("/sys/fs/cgroup/cpu", fmt.Sprintf("dnsbench.%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	write := func(dir, file, text string) error { return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644) }
+	pid := strconv.Itoa(os.Getpid())
+	if err := errors.Join(write(dir, "cpu.shares", "262144"), write(dir, "cgroup.procs", pid)); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return func() {
+		if err := errors.Join(write(filepath.Dir(dir), "cgroup.procs", pid), os.Remove(dir)); err != nil {
+			fmt.Fprintln(os.Stderr, "dnsbench: a cpu cgroup stays behind:", err)
+		}
+	}, nil
+}
+
+// phase measures all servers with one size of zone.
+func (c config) phase(ctx context.Context, p phase, r *results) error {
 	work, err := os.MkdirTemp("", "dnsbench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := writeData(work); err != nil {
+	if err := writeData(work, p.names); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
-	all, missing, err := start(ctx, c, work)
+	all, missing, err := c.start(ctx, work, p)
 	defer func() {
 		for _, s := range all {
 			s.stop()
@@ -76,47 +132,48 @@ func bench(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	before := cpuTimes()
-	var samples []sample
 	for round := range c.rounds {
 		order := slices.Clone(all)
 		if round%2 == 1 {
 			slices.Reverse(order) // whoever comes first may find the machine cooler
 		}
 		for _, s := range order {
-			for _, w := range workloads {
-				if w.geo && !s.geo {
+			for _, w := range p.workloads {
+				if !s.takes(w) {
 					continue
 				}
-				got, err := s.measure(ctx, c, w, work)
+				got, err := s.measure(ctx, c, w, work, p.names)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.name, w.name, err)
 				}
-				samples = append(samples, got)
-				fmt.Printf("%2d %-10s %-8s %6.2f CPU-s/M %8.0f qps %6.3f %% lost\n", round+1, got.server, got.workload, got.cpu, got.qps, 100*got.lost)
+				got.round = round
+				r.samples = append(r.samples, got)
+				fmt.Printf("%2d %-15s %-14s %6.2f CPU-s/M %8.0f qps %6.3f %% lost, %d looks, %d maps\n",
+					round+1, got.server, got.workload, got.cpu, got.qps, 100*got.lost, got.looks, got.maps)
 			}
 		}
 	}
-	return write(c, samples, all, missing, before)
+	r.note(p, all, missing)
+	return nil
 }
 
 // start starts the servers that are there, all at once: an idle one costs the others nothing.
-func start(ctx context.Context, c config, work string) (all []*server, missing []string, err error) {
-	for i, p := range peers(c.steer) {
-		if c.only != "" && !slices.Contains(strings.Split(c.only, ","), p.name) {
+func (c config) start(ctx context.Context, work string, p phase) (all []*server, missing []string, err error) {
+	for i, x := range peers(c.steer, c.nameserver, p) {
+		if c.only != "" && !slices.Contains(strings.Split(c.only, ","), x.name) {
 			continue
 		}
-		if _, err := exec.LookPath(p.program); err != nil {
-			missing = append(missing, fmt.Sprintf("%s (apt-get install %s)", p.name, p.packages))
+		if _, err := exec.LookPath(x.program); err != nil {
+			missing = append(missing, fmt.Sprintf("%s (apt-get install %s)", x.name, x.packages))
 			continue
 		}
-		s := &server{peer: p, port: firstPort + i, dir: filepath.Join(work, p.name)}
+		s := &server{peer: x, port: firstPort + i, dir: filepath.Join(work, x.name)}
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
 			return all, missing, err
 		}
 		all = append(all, s)
-		if err := s.run(ctx, work); err != nil {
-			return all, missing, fmt.Errorf("start %s: %w", p.name, err)
+		if err := s.run(ctx, work, p); err != nil {
+			return all, missing, fmt.Errorf("start %s: %w", x.name, err)
 		}
 	}
 	return all, missing, nil
@@ -125,5 +182,5 @@ func start(ctx context.Context, c config, work string) (all []*server, missing [
 // firstPort is where the first server listens; the others follow.
 const firstPort = 15300
 
-// startWait is for a server to give its first answer.
-const startWait = 60 * time.Second
+// startWait is for a server to give its first answer; those with a million names read them first.
+const startWait = 3 * time.Minute

@@ -21,11 +21,13 @@ type server struct {
 	port int
 	dir  string
 	cmd  *exec.Cmd
+	// resident is the memory of its processes in octets, as last seen.
+	resident int64
 }
 
 // run starts the server in a session of its own, on the first core, and waits for its answers.
-func (s *server) run(ctx context.Context, work string) error {
-	args, err := s.prepare(s.dir, work, s.port)
+func (s *server) run(ctx context.Context, work string, p phase) error {
+	args, err := s.prepare(s.dir, work, s.port, p.names)
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func (s *server) run(ctx context.Context, work string) error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	applied := s.name != "steer"
+	applied := !s.ours || s.byItself
 	for end := time.Now().Add(startWait); ; time.Sleep(200 * time.Millisecond) {
 		if !applied {
 			out, err := exec.CommandContext(ctx, args[0], "apply", "--data", filepath.Join(s.dir, "data"), "-f", filepath.Join(s.dir, "site.yaml")).CombinedOutput()
@@ -50,7 +52,7 @@ func (s *server) run(ctx context.Context, work string) error {
 				return fmt.Errorf("apply: %s", out)
 			}
 		}
-		err := s.check(ctx)
+		err := s.check(ctx, p)
 		if err == nil {
 			return nil
 		}
@@ -62,9 +64,9 @@ func (s *server) run(ctx context.Context, work string) error {
 }
 
 // check asks for one answer of each workload.
-func (s *server) check(ctx context.Context) error {
-	for _, w := range workloads {
-		if w.geo && !s.geo {
+func (s *server) check(ctx context.Context, p phase) error {
+	for _, w := range p.workloads {
+		if !s.takes(w) {
 			continue
 		}
 		if err := s.looks(ctx, w); err != nil {
@@ -74,17 +76,22 @@ func (s *server) check(ctx context.Context) error {
 	return nil
 }
 
+// takes reports whether a workload is for a server.
+func (s *server) takes(w workload) bool {
+	return (!w.geo || s.geo) && (!w.swap || s.ours)
+}
+
 func (s *server) looks(ctx context.Context, w workload) error {
-	args := []string{"-p", strconv.Itoa(s.port), "@127.0.0.1", w.ask, "A", "+time=2", "+tries=1", "+noall", "+comments", "+answer"}
+	args := []string{"-p", strconv.Itoa(s.port), "@127.0.0.1", w.ask(17), "A", "+time=2", "+tries=1", "+noall", "+comments", "+answer"}
 	if w.geo {
 		args = append(args, "+subnet="+subnet)
 	}
 	out, err := exec.CommandContext(ctx, "dig", args...).Output()
 	if err != nil {
-		return fmt.Errorf("dig %s: %w", w.ask, err)
+		return fmt.Errorf("dig %s: %w", w.ask(17), err)
 	}
 	if !strings.Contains(string(out), w.want) {
-		return fmt.Errorf("%s is not answered with %s:\n%s", w.ask, w.want, out)
+		return fmt.Errorf("%s is not answered with %s:\n%s", w.ask(17), w.want, out)
 	}
 	return nil
 }
@@ -96,11 +103,45 @@ var (
 	perSecond = regexp.MustCompile(`Queries per second:\s+([\d.]+)`)
 )
 
-// measure asks for some seconds, 200 questions under way on 8 sockets, and looks at the answers before and after.
-func (s *server) measure(ctx context.Context, c config, w workload, work string) (sample, error) {
+// measure asks for some seconds, 200 questions under way on 8 sockets, and looks at answers before, meanwhile and after.
+func (s *server) measure(ctx context.Context, c config, w workload, work string, names int) (sample, error) {
 	if err := s.looks(ctx, w); err != nil {
 		return sample{}, err
 	}
+	during, stop := context.WithCancel(ctx)
+	defer stop()
+	type outcome struct {
+		looked
+		maps int
+		err  error
+	}
+	watched, swapped := make(chan outcome, 1), make(chan outcome, 1)
+	go func() { l, err := s.watch(during, w, names); watched <- outcome{looked: l, err: err} }()
+	go func() {
+		var o outcome
+		if w.swap {
+			o.maps, o.err = s.swap(during)
+		}
+		swapped <- o
+	}()
+	got, err := s.ask(ctx, c, w, work)
+	stop()
+	l, m := <-watched, <-swapped
+	if err := errors.Join(err, l.err, m.err); err != nil {
+		return got, err
+	}
+	got.looks, got.maps = l.right, m.maps
+	switch {
+	case len(l.wrong) > 0:
+		return got, fmt.Errorf("%d of %d answers are wrong: %s", len(l.wrong), len(l.wrong)+l.right, l.wrong[0])
+	case l.right == 0:
+		return got, fmt.Errorf("no answer was looked at, %d questions were not answered", l.unanswered)
+	}
+	return got, s.looks(ctx, w)
+}
+
+// ask has dnsperf ask.
+func (s *server) ask(ctx context.Context, c config, w workload, work string) (sample, error) {
 	before, err := s.cpu()
 	if err != nil {
 		return sample{}, err
@@ -132,25 +173,30 @@ func (s *server) measure(ctx context.Context, c config, w workload, work string)
 		return got, errors.New("nothing was answered")
 	}
 	got.cpu, got.lost, got.qps = (after-before).Seconds()/values[0]*1e6, values[2]/values[1], values[3]
-	return got, s.looks(ctx, w)
+	return got, nil
 }
 
-// cpu is the processor time of every process of the server's session.
+// cpu is the processor time of every process of the server's session; it notes their memory, too.
 func (s *server) cpu() (time.Duration, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return 0, err
 	}
-	var ticks int64
+	var ticks, pages int64
 	for _, file := range stats {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			continue // it has ended
 		}
 		f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-		if len(f) < 13 || f[3] != strconv.Itoa(s.cmd.Process.Pid) {
+		if len(f) < 22 || f[3] != strconv.Itoa(s.cmd.Process.Pid) {
 			continue
 		}
+		n, err := strconv.ParseInt(f[21], 10, 64) // resident pages
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		pages += n
 		for _, text := range f[11:13] { // user and system time
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
@@ -162,6 +208,7 @@ func (s *server) cpu() (time.Duration, error) {
 	if ticks == 0 {
 		return 0, fmt.Errorf("%s has ended", s.name)
 	}
+	s.resident = pages * int64(os.Getpagesize())
 	return time.Duration(ticks) * time.Second / userHZ, nil
 }
 

@@ -3,26 +3,49 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
 // peer is a name server and how it is made to answer our zone with one worker.
 type peer struct {
 	name, program, packages string
-	geo                     bool
-	// prepare writes the configuration into dir and gives the command line. Data is in work.
-	prepare func(dir, work string, port int) ([]string, error)
+	ours, geo               bool
+	// prepare writes the configuration into dir and gives the command line. Data, of n hosts, is in work.
+	prepare func(dir, work string, port, n int) ([]string, error)
 	env     []string
+	// byItself: it is our name server alone, which takes the next map at a signal.
+	byItself bool
 }
 
-func peers(steer string) []peer {
-	return []peer{
-		{name: "steer", program: steer, geo: true, prepare: prepareSteer(steer), env: []string{"GOMAXPROCS=1"}},
+// peers are those of a phase. With a million names what is ours is the name server by itself, as on a node, with a service a
+// name and forty rules each; PowerDNS with a file of geoip data is not made for that many.
+func peers(steer, nameserver string, p phase) []peer {
+	one := []string{"GOMAXPROCS=1"}
+	all := []peer{
 		{name: "gdnsd", program: "gdnsd", packages: "gdnsd", geo: true, prepare: prepareGdnsd},
 		{name: "knot", program: "knotd", packages: "knot", prepare: prepareKnot},
 		{name: "nsd", program: "nsd", packages: "nsd", prepare: prepareNSD},
-		{name: "pdns-geoip", program: "pdns_server", packages: "pdns-server pdns-backend-geoip", geo: true, prepare: preparePowerDNS},
+	}
+	if p.names > few {
+		return append([]peer{{name: "steer", program: nameserver, ours: true, byItself: true, prepare: prepareNameServer(nameserver), env: one}}, all...)
+	}
+	return append([]peer{{name: "steer", program: steer, ours: true, geo: true, prepare: prepareSteer(steer), env: one}}, append(all,
+		peer{name: "pdns-geoip", program: "pdns_server", packages: "pdns-server pdns-backend-geoip", geo: true, prepare: preparePowerDNS})...)
+}
+
+// prepareNameServer makes a map of n services, and the deltas to the next ones.
+func prepareNameServer(program string) func(dir, work string, port, n int) ([]string, error) {
+	return func(dir, _ string, port, n int) ([]string, error) {
+		state := filepath.Join(dir, "dns.map")
+		out, err := exec.Command(program, "-make", "-state", state, "-names", strconv.Itoa(n)).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s", err, out)
+		}
+		fmt.Printf("map of ours: %s", out)
+		return []string{program, "-state", state, "-listen", fmt.Sprintf("127.0.0.1:%d", port), "-sockets", "1"}, nil
 	}
 }
 
@@ -32,8 +55,8 @@ func put(dir, file, format string, args ...any) error {
 
 // prepareSteer writes the zone, a service whose domains are the hosts, and one for the steered name. What answers is all of `steer up`: control and
 // its store run beside the name server, as they do for a user with one machine.
-func prepareSteer(steer string) func(dir, work string, port int) ([]string, error) {
-	return func(dir, work string, port int) ([]string, error) {
+func prepareSteer(steer string) func(dir, work string, port, n int) ([]string, error) {
+	return func(dir, work string, port, n int) ([]string, error) {
 		data := filepath.Join(dir, "data")
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			return nil, err
@@ -44,8 +67,8 @@ func prepareSteer(steer string) func(dir, work string, port int) ([]string, erro
 		var b strings.Builder
 		fmt.Fprintf(&b, "apiVersion: steerpoint/v1\nkind: Zone\nname: bench\nzone: %s\nsteering: true\nns: [{name: ns1.%s, addresses: [127.0.0.1]}]\n", zoneName, zoneName)
 		fmt.Fprintf(&b, "---\napiVersion: steerpoint/v1\nkind: Service\nname: hosts\ndomains:\n")
-		for i := range names {
-			fmt.Fprintf(&b, "  - h%d.%s\n", i, zoneName)
+		for i := range n {
+			fmt.Fprintf(&b, "  - %s\n", host(i))
 		}
 		fmt.Fprintf(&b, "edges: [{name: one, addresses: [%s]}]\nrules: [{name: all, scope: \"*\", mode: fixed, edges: [one]}]\n", hostAddress)
 		fmt.Fprintf(&b, "---\napiVersion: steerpoint/v1\nkind: Service\nname: geo\ndomains: [www.example.com]\nedges:\n")
@@ -57,6 +80,9 @@ func prepareSteer(steer string) func(dir, work string, port int) ([]string, erro
 			fmt.Fprintf(&b, "  - {name: %s, scope: {country: [%s]}, mode: fixed, edges: [%s]}\n", strings.ToLower(p.country), p.country, strings.ToLower(p.country))
 		}
 		b.WriteString("  - {name: rest, scope: \"*\", mode: fixed, edges: [cn]}\n")
+		// What moves each second where maps are swapped.
+		b.WriteString("---\napiVersion: steerpoint/v1\nkind: Service\nname: flip\ndomains: [flip.example.com]\n" +
+			"edges: [{name: a, addresses: [192.0.2.1]}, {name: b, addresses: [192.0.2.2]}]\nrules: [{name: all, scope: \"*\", mode: fixed, edges: [a, b]}]\n")
 		if err := put(dir, "site.yaml", "%s", b.String()); err != nil {
 			return nil, err
 		}
@@ -66,7 +92,7 @@ func prepareSteer(steer string) func(dir, work string, port int) ([]string, erro
 	}
 }
 
-func prepareGdnsd(dir, work string, port int) ([]string, error) {
+func prepareGdnsd(dir, work string, port, _ int) ([]string, error) {
 	zone, err := os.ReadFile(filepath.Join(work, "zone"))
 	if err != nil {
 		return nil, err
@@ -104,7 +130,7 @@ plugins => { geoip => {
 `, port, dir, dir, work, strings.Join(centers, ", "), strings.Join(coordinates, ", "), strings.Join(addresses, ", "))
 }
 
-func prepareKnot(dir, work string, port int) ([]string, error) {
+func prepareKnot(dir, work string, port, _ int) ([]string, error) {
 	return []string{"knotd", "-c", filepath.Join(dir, "knot.conf")}, put(dir, "knot.conf", `server:
     rundir: "%s"
     listen: 127.0.0.1@%d
@@ -125,7 +151,7 @@ zone:
 `, dir, port, dir, zoneName, work)
 }
 
-func prepareNSD(dir, work string, port int) ([]string, error) {
+func prepareNSD(dir, work string, port, _ int) ([]string, error) {
 	return []string{"nsd", "-d", "-c", filepath.Join(dir, "nsd.conf")}, put(dir, "nsd.conf", `server:
     ip-address: 127.0.0.1@%d
     server-count: 1
@@ -146,11 +172,11 @@ zone:
 `, port, work, dir, dir, dir, dir, dir, zoneName)
 }
 
-func preparePowerDNS(dir, work string, port int) ([]string, error) {
+func preparePowerDNS(dir, work string, port, n int) ([]string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "domains:\n- domain: %[1]s\n  ttl: 30\n  records:\n    %[1]s:\n      - soa: ns1.%[1]s hostmaster.%[1]s 1 7200 3600 86400 60\n      - ns: ns1.%[1]s\n", zoneName)
-	for i := range names {
-		fmt.Fprintf(&b, "    h%d.%s:\n      - a: %s\n", i, zoneName, hostAddress)
+	for i := range n {
+		fmt.Fprintf(&b, "    %s:\n      - a: %s\n", host(i), hostAddress)
 	}
 	for _, p := range places {
 		fmt.Fprintf(&b, "    %s.at.%s:\n      - a: %s\n", strings.ToLower(p.country), zoneName, p.edge)

@@ -12,6 +12,16 @@ import (
 	"time"
 )
 
+// results is all that was measured.
+type results struct {
+	samples []sample
+	rows    []row
+	loaded  []string // what each phase had
+	missing []string
+	before  [8]float64
+	load    string
+}
+
 // row is one workload of one server over all rounds.
 type row struct {
 	Workload string  `json:"workload"`
@@ -19,7 +29,10 @@ type row struct {
 	Rounds   int     `json:"rounds"`
 	CPU      spread  `json:"cpuSecondsPerMillion"`
 	QPS      spread  `json:"qps"`
-	Lost     float64 `json:"lost"` // share, of all rounds
+	Lost     float64 `json:"lost"`  // share, of all rounds
+	Looks    int     `json:"looks"` // answers looked at, all right
+	Maps     int     `json:"maps"`  // put in place meanwhile
+	MiB      int64   `json:"residentMiB"`
 }
 
 type spread struct {
@@ -33,15 +46,27 @@ func spreadOf(s []float64) spread {
 	return spread{(s[(len(s)-1)/2] + s[len(s)/2]) / 2, s[0], s[len(s)-1]}
 }
 
-func rows(samples []sample, all []*server) []row {
+// note adds the rows of a phase, and what it was of.
+func (r *results) note(p phase, all []*server, missing []string) {
+	r.rows = append(r.rows, rows(p, r.samples, all)...)
+	r.loaded = append(r.loaded, fmt.Sprintf("%s: a zone of %d A records", p.name, p.names))
+	for _, m := range missing {
+		if !slices.Contains(r.missing, m) {
+			r.missing = append(r.missing, m)
+		}
+	}
+}
+
+func rows(p phase, samples []sample, all []*server) []row {
 	var out []row
-	for _, w := range workloads {
+	for _, w := range p.workloads {
 		for _, s := range all {
-			r := row{Workload: w.name, Server: s.name}
+			r := row{Workload: w.name, Server: s.name, MiB: s.resident >> 20}
 			var cpu, qps []float64
 			for _, x := range samples {
 				if x.server == s.name && x.workload == w.name {
 					cpu, qps, r.Lost = append(cpu, x.cpu), append(qps, x.qps), r.Lost+x.lost
+					r.Looks, r.Maps = r.Looks+x.looks, r.Maps+x.maps
 				}
 			}
 			if r.Rounds = len(cpu); r.Rounds > 0 {
@@ -51,6 +76,85 @@ func rows(samples []sample, all []*server) []row {
 		}
 	}
 	return out
+}
+
+// bar is a ratio that is promised. In every round ours is divided by the best of the others, or by our own in another
+// workload; the median over the rounds counts.
+type bar struct {
+	what       string
+	ours       func(sample) bool
+	others     func(sample) bool
+	value      func(sample) float64
+	most       bool // the limit is the most there may be, and the least of the others counts; otherwise the reverse
+	limit      float64
+	Ratio      spread
+	kept, seen bool
+}
+
+func bars() []bar {
+	cpu, qps := func(s sample) float64 { return s.cpu }, func(s sample) float64 { return s.qps }
+	is := func(workload string, servers ...string) func(sample) bool {
+		return func(s sample) bool { return s.workload == workload && slices.Contains(servers, s.server) }
+	}
+	list := []bar{
+		{what: "static: CPU, to the cheapest of gdnsd, knot, nsd", ours: is("static", "steer"), others: is("static", "gdnsd", "knot", "nsd"), value: cpu, most: true, limit: 1},
+		{what: "nxdomain: CPU, to the cheapest of gdnsd, knot, nsd", ours: is("nxdomain", "steer"), others: is("nxdomain", "gdnsd", "knot", "nsd"), value: cpu, most: true, limit: 1},
+		{what: "geo: CPU, to gdnsd", ours: is("geo", "steer"), others: is("geo", "gdnsd"), value: cpu, most: true, limit: 1.25},
+		{what: "geo: CPU, to PowerDNS", ours: is("geo", "steer"), others: is("geo", "pdns-geoip"), value: cpu, most: true, limit: 0.25},
+		{what: "static: rate, to the fastest of the others", ours: is("static", "steer"), others: is("static", "gdnsd", "knot", "nsd"), value: qps, limit: 0.9},
+		{what: "geo: rate, to the fastest of the others", ours: is("geo", "steer"), others: is("geo", "gdnsd", "pdns-geoip"), value: qps, limit: 0.9},
+		{what: "million: CPU, to the cheapest of gdnsd, knot, nsd", ours: is("million", "steer"), others: is("million", "gdnsd", "knot", "nsd"), value: cpu, most: true, limit: 1},
+		{what: "million: rate, to the fastest of the others", ours: is("million", "steer"), others: is("million", "gdnsd", "knot", "nsd"), value: qps, limit: 0.9},
+	}
+	for _, p := range phases {
+		for _, w := range p.workloads {
+			if w.like == "" {
+				continue
+			}
+			limit := 0.95
+			if !w.swap {
+				limit = 0.8
+			}
+			list = append(list, bar{what: w.name + ": rate, to that of " + w.like, ours: is(w.name, "steer"), others: is(w.like, "steer"), value: qps, limit: limit})
+		}
+	}
+	return list
+}
+
+// judge computes the ratio of a bar.
+func (b *bar) judge(samples []sample) {
+	type pair struct{ ours, best float64 }
+	byRound := map[int]pair{}
+	for _, s := range samples {
+		p := byRound[s.round]
+		if b.ours(s) {
+			p.ours = b.value(s)
+		}
+		if v := b.value(s); b.others(s) && (p.best == 0 || b.most == (v < p.best)) {
+			p.best = v
+		}
+		byRound[s.round] = p
+	}
+	var ratios []float64
+	for _, p := range byRound {
+		if p.ours > 0 && p.best > 0 {
+			ratios = append(ratios, p.ours/p.best)
+		}
+	}
+	if b.seen = len(ratios) > 0; b.seen {
+		b.Ratio = spreadOf(ratios)
+		b.kept = b.most == (b.Ratio.Median <= b.limit) || b.Ratio.Median == b.limit
+	}
+}
+
+// loadAverage is the machine's, of the last minute.
+func loadAverage() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(data), " ")
+	return one
 }
 
 // cpuTimes is the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
@@ -77,27 +181,43 @@ func steal(before [8]float64) float64 {
 	return (after[7] - before[7]) / all
 }
 
-func write(c config, samples []sample, all []*server, missing []string, before [8]float64) error {
-	table := rows(samples, all)
+func (r *results) write(c config) error {
 	commit := "unknown"
 	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
 		commit = strings.TrimSpace(string(out))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s. The host took %.1f %% of the time.\n"+
+	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s. The host took %.1f %% of the time; the load was %s before and %s after.\n"+
 		"%d interleaved rounds of %d s: server on core 0 with one worker, dnsperf on core 1, 8 sockets, 200 questions under way.\n"+
-		"Loaded: a zone of %d A records (steer: domains of one service); for geo one name by country over a database of %d networks, client subnet %s in the question.\n"+
-		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`. Medians, smallest and largest.\n\n"+
-		"| workload | server | CPU-s a million answers | queries a second | lost |\n| --- | --- | ---: | ---: | ---: |\n",
-		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, 100*steal(before), c.rounds, c.seconds, names, networks, subnet)
-	for _, r := range table {
-		fmt.Fprintf(&b, "| %s | %s | %.2f (%.2f to %.2f) | %.0f (%.0f to %.0f) | %.3f %% |\n",
-			r.Workload, r.Server, r.CPU.Median, r.CPU.Min, r.CPU.Max, r.QPS.Median, r.QPS.Min, r.QPS.Max, 100*r.Lost)
+		"Loaded: %s (steer: domains of one service; with a million, a service each with 40 rules); for geo one name by country over a database of %d networks, client subnet %s in the question; "+
+		"flood: each second question is of a name that there is not and nobody asked before.\n"+
+		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`, with a million the name server by itself. Medians, smallest and largest. "+
+		"Looks are answers to names at random that were held against the data while dnsperf asked; all were right.\n\n",
+		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, 100*steal(r.before), r.load, loadAverage(),
+		c.rounds, c.seconds, strings.Join(r.loaded, "; "), networks, subnet)
+	b.WriteString("| workload | server | CPU-s a million answers | queries a second | lost | looks | maps | MiB |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, x := range r.rows {
+		fmt.Fprintf(&b, "| %s | %s | %.2f (%.2f to %.2f) | %.0f (%.0f to %.0f) | %.3f %% | %d | %d | %d |\n",
+			x.Workload, x.Server, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.QPS.Median, x.QPS.Min, x.QPS.Max, 100*x.Lost, x.Looks, x.Maps, x.MiB)
 	}
-	if len(missing) > 0 {
-		fmt.Fprintf(&b, "\nNot installed, not measured: %s.\n", strings.Join(missing, ", "))
+	b.WriteString("\n| steer in | ratio in a round | promised | |\n| --- | --- | --- | --- |\n")
+	for _, x := range bars() {
+		if x.judge(r.samples); !x.seen {
+			continue
+		}
+		word, verdict := "at least", "missed"
+		if x.most {
+			word = "at most"
+		}
+		if x.kept {
+			verdict = "kept"
+		}
+		fmt.Fprintf(&b, "| %s | %.2f (%.2f to %.2f) | %s %.2f | %s |\n", x.what, x.Ratio.Median, x.Ratio.Min, x.Ratio.Max, word, x.limit, verdict)
 	}
-	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": table, "missing": missing}, "", "  ")
+	if len(r.missing) > 0 {
+		fmt.Fprintf(&b, "\nNot installed, not measured: %s.\n", strings.Join(r.missing, ", "))
+	}
+	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": r.rows, "missing": r.missing}, "", "  ")
 	if err != nil {
 		return err
 	}

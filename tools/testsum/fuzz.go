@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,15 @@ type fuzzPlan struct {
 	each         time.Duration
 	jobs         int
 	notLinking   string // packages whose tests link one with this prefix are left out; "": none is
+	in           string // only packages with one of these prefixes, divided by commas; "": all
+	keep         int    // how many of the new inputs of each target go to its testdata
+}
+
+// takes reports whether a package is to be fuzzed.
+func (p *fuzzPlan) takes(path string) bool {
+	return p.in == "" || slices.ContainsFunc(strings.Split(p.in, ","), func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	})
 }
 
 // runFuzz builds every package that has fuzz targets once, instrumented, and runs each target for the time given.
@@ -42,7 +53,7 @@ func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
 		return fmt.Errorf("fuzz: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	targets, broken, err := buildTargets(ctx, out, scratch, plan.notLinking)
+	targets, broken, err := buildTargets(ctx, out, scratch, &plan)
 	if err != nil {
 		return err
 	}
@@ -74,23 +85,30 @@ func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
 		}
 		c.Passed++
 		fmt.Fprintf(out, "fuzzed %s %s: %s\n", r.pkg, r.name, lastProgress(r.text))
+		kept, err := r.keep(filepath.Join(scratch, "corpus"), plan.keep)
+		if err != nil {
+			return err
+		}
+		if kept > 0 {
+			fmt.Fprintf(out, "kept %d inputs of %s in testdata\n", kept, r.name)
+		}
 	}
 	c.Took = time.Since(start)
 	return c.finish(out, plan.record)
 }
 
 // buildTargets builds the fuzz binaries; broken counts the packages that did not build.
-func buildTargets(ctx context.Context, out io.Writer, scratch, notLinking string) (targets []target, broken int, err error) {
+func buildTargets(ctx context.Context, out io.Writer, scratch string, plan *fuzzPlan) (targets []target, broken int, err error) {
 	packages, err := testPackages(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	for i, p := range packages {
-		if len(p.fuzz) == 0 {
+		if len(p.fuzz) == 0 || !plan.takes(p.path) {
 			continue
 		}
-		if notLinking != "" && p.links(notLinking) {
-			fmt.Fprintf(out, "not fuzzed here: %s links %s\n", p.path, notLinking)
+		if plan.notLinking != "" && p.links(plan.notLinking) {
+			fmt.Fprintf(out, "not fuzzed here: %s links %s\n", p.path, plan.notLinking)
 			continue
 		}
 		binary := filepath.Join(scratch, fmt.Sprintf("%d.test", i))
@@ -119,6 +137,42 @@ func (t target) run(ctx context.Context, each time.Duration, corpus string) (str
 	cmd.Dir = t.dir
 	text, err := cmd.CombinedOutput()
 	return string(text), err
+}
+
+// keep copies the n smallest of the new inputs to the package's testdata.
+func (t target) keep(corpus string, n int) (kept int, err error) {
+	type input struct {
+		path string
+		size int64
+	}
+	var all []input
+	entries, err := os.ReadDir(filepath.Join(corpus, t.pkg, t.name))
+	if err != nil || n == 0 {
+		return 0, nil // it found nothing new
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, input{filepath.Join(corpus, t.pkg, t.name, e.Name()), info.Size()})
+	}
+	slices.SortFunc(all, func(a, b input) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.path, b.path)) })
+	to := filepath.Join(t.dir, "testdata", "fuzz", t.name)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return 0, err
+	}
+	for _, in := range all[:min(n, len(all))] {
+		data, err := os.ReadFile(in.path)
+		if err != nil {
+			return kept, err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(in.path)), data, 0o644); err != nil {
+			return kept, err
+		}
+		kept++
+	}
+	return kept, nil
 }
 
 // lastProgress is the fuzzer's last word on how far it came.

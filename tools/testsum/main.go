@@ -6,8 +6,9 @@
 //	testsum run -name N [-record FILE] [SELECTION] -- ARGS...
 //	        go test -json ARGS on every package with tests that SELECTION does not leave out, read and counted;
 //	        SELECTION is any of -linking PREFIX,..., -not-linking PREFIX,..., -only PACKAGE, -except PACKAGE,...
-//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX,...]
-//	        every fuzz target of the module, found by itself
+//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX,...] [-in PREFIX,...] [-keep N]
+//	        every fuzz target of the module, found by itself; with -keep, the N smallest inputs of each that reached
+//	        something new go to testdata, where every test runs them
 //	testsum total FILE...
 //	        the counts of recorded runs, added up
 package main
@@ -77,13 +78,15 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 		name, record := flags.String("name", "fuzz", "what the run is called"), flags.String("record", "", "`file` for the counts")
 		each, jobs := flags.Duration("time", 0, "how long each target runs"), flags.Int("jobs", 2, "targets at a time")
 		notLinking := flags.String("not-linking", "", "leave out packages whose tests link one with these `prefixes`")
+		in := flags.String("in", "", "only packages with these `prefixes`")
+		keep := flags.Int("keep", 0, "new `inputs` of each target to put into testdata")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
 		if *each <= 0 || *jobs <= 0 {
 			return errors.New("fuzz: -time and -jobs must be positive")
 		}
-		return runFuzz(ctx, out, fuzzPlan{name: *name, record: *record, each: *each, jobs: *jobs, notLinking: *notLinking})
+		return runFuzz(ctx, out, fuzzPlan{name: *name, record: *record, each: *each, jobs: *jobs, notLinking: *notLinking, in: *in, keep: *keep})
 	case "total":
 		return total(out, args)
 	default:

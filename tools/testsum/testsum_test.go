@@ -142,3 +142,32 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 		t.Errorf("have %v, %v; want [FuzzOne]", got, err)
 	}
 }
+
+// What a target found new is kept, the smallest first, where go test looks for it; a plan takes packages by whole names.
+func TestFuzzKeeps(t *testing.T) {
+	corpus, dir := t.TempDir(), t.TempDir()
+	x := target{pkg: "steerpoint/x", dir: dir, name: "FuzzOne"}
+	if n, err := x.keep(corpus, 5); n != 0 || err != nil {
+		t.Errorf("nothing new: %d, %v", n, err)
+	}
+	from := filepath.Join(corpus, x.pkg, x.name)
+	if err := os.MkdirAll(from, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a": "long input", "b": "short", "c": "longest input"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := x.keep(corpus, 2)
+	kept, _ := filepath.Glob(filepath.Join(dir, "testdata", "fuzz", "FuzzOne", "*"))
+	if n != 2 || err != nil || len(kept) != 2 || filepath.Base(kept[0]) != "a" || filepath.Base(kept[1]) != "b" {
+		t.Errorf("kept %d %v, %v", n, kept, err)
+	}
+	plan := fuzzPlan{in: "steerpoint/authdns,steerpoint/snapshot"}
+	for path, want := range map[string]bool{"steerpoint/authdns/internal/answer": true, "steerpoint/snapshot": true, "steerpoint/snapshots": false, "steerpoint/geo": false} {
+		if plan.takes(path) != want {
+			t.Errorf("%s: taken: %t", path, !want)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 //
 // Covers: issue2 bad input
 func TestBuildRefuses(t *testing.T) {
-	service := func(d *snapshot.DNS) *snapshot.DNSService { return &d.Services[0] }
+	service := func(d *snapshot.DNS) *snapshot.DNSService { return d.Services[0] }
 	for _, row := range []struct {
 		name, want string
 		damage     func(d *snapshot.DNS)
@@ -59,13 +59,22 @@ func TestBuildRefuses(t *testing.T) {
 		}},
 		{"record outside", "outside the zone", func(d *snapshot.DNS) { d.Zones[1].Records[0].Name = "gslb.example.net." }},
 		{"record in the zone inside", "outside the zone", func(d *snapshot.DNS) { d.Zones[1].Records[0].Name = "x.child.example.com." }},
-		{"record of no type", "not a type", func(d *snapshot.DNS) { d.Zones[1].Records[0].Type = "ANY" }},
-		{"bad data", "not that of a A record", func(d *snapshot.DNS) { d.Zones[1].Records[1].Data = []string{"192.0.2.300"} }},
+		{"record of no type", "no type of records", func(d *snapshot.DNS) { d.Zones[1].Records[0].Type = "ANY" }},
+		{"bad data", "is no IPv4 address", func(d *snapshot.DNS) { d.Zones[1].Records[1].Data = []string{"192.0.2.300"} }},
 		{"no data", "no data", func(d *snapshot.DNS) { d.Zones[1].Records[1].Data = nil }},
-		{"two records in one line", "line break", func(d *snapshot.DNS) { d.Zones[1].Records[1].Data = []string{"192.0.2.3\n@ IN A 192.0.2.4"} }},
-		{"delegation", "delegations are not served", func(d *snapshot.DNS) {
-			d.Zones[1].Records[1] = snapshot.DNSRecord{Name: "sub.example.com.", Type: "NS", Data: []string{"ns.test."}}
+		{"two records in one line", "no IPv4 address", func(d *snapshot.DNS) { d.Zones[1].Records[1].Data = []string{"192.0.2.3\n@ IN A 192.0.2.4"} }},
+		{"NS of the zone itself", "are not records", func(d *snapshot.DNS) {
+			d.Zones[1].Records[1] = snapshot.DNSRecord{Name: "example.com.", Type: "NS", Data: []string{"ns.test."}}
 		}},
+		{"NS twice", "NS records are defined twice", func(d *snapshot.DNS) {
+			ns := snapshot.DNSRecord{Name: "sub.example.com.", Type: "NS", Data: []string{"ns.test."}}
+			d.Zones[1].Records = append(d.Zones[1].Records, ns, ns)
+		}},
+		{"service below a delegation", "is delegated", func(d *snapshot.DNS) {
+			d.Zones[1].Records = append(d.Zones[1].Records, snapshot.DNSRecord{Name: "www.example.com.", Type: "NS", Data: []string{"ns.test."}})
+		}},
+		{"TXT of the zone inside", "outside the zone, in zone child", func(d *snapshot.DNS) { d.Zones[1].Records[0].Name = "child.example.com." }},
+		{"made by the server", "made by the name server", func(d *snapshot.DNS) { d.Zones[1].Records[0].Type = "RRSIG" }},
 	} {
 		d := dnstest.Map(t)
 		row.damage(d)
@@ -86,7 +95,7 @@ func TestBuildShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ix.at(ix.nodes[string(w)]).rules[0].choices[0].a
+		return ix.at(ix.nodes.get(w)).rules[0].choices[0].a
 	}
 	if a, b := set("plain.gslb.example.net."), set("deep.er.gslb.example.net."); a != b || a == nil {
 		t.Error("equal answers are kept twice")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/miekg/dns"
 
@@ -43,11 +42,16 @@ func (b *builder) addZones(d *snapshot.DNS) {
 			}
 		}
 	}
+	b.findCuts(d)
 	for i := range d.Zones {
 		b.addHosts(&d.Zones[i])
 	}
 	for name, h := range b.hosts {
-		n := b.node([]byte(name), b.zoneOf([]byte(name)))
+		z := b.zoneOf([]byte(name))
+		if above, _ := b.cutAbove([]byte(name), z); above != nil {
+			continue // others answer for it; addNS has its addresses
+		}
+		n := b.node([]byte(name), z)
 		b.addAddresses(n, "name server", h.a, h.aaaa, h.ttl)
 	}
 	for i := range d.Zones {
@@ -90,7 +94,7 @@ func (b *builder) addApex(z *snapshot.DNSZone) {
 	ttl := b.seconds(what+": nsTTL", z.NSTTL)
 	made := &zone{
 		name: name, text: z.Name, soa: soa, labels: uint8(dns.CountLabel(z.Name)),
-		negTTL: min(ttl, b.seconds(what+": soa.minimum", z.SOA.Minimum)),
+		negTTL: min(ttl, b.seconds(what+": soa.minimum", z.SOA.Minimum)), ttl: ttl,
 	}
 	b.zones[string(name)] = made
 	apex := b.node(name, made)
@@ -163,8 +167,8 @@ func (b *builder) addNS(z *snapshot.DNSZone) {
 	if err != nil || b.zones[string(zoneName)] == nil {
 		return // told by addApex
 	}
-	apex := b.ix.nodes[string(zoneName)]
-	var names [][]byte
+	apex := b.ix.nodes.get(zoneName)
+	var names, whole [][]byte
 	for _, ns := range z.NS {
 		name, err := packName(ns.Name)
 		if err != nil {
@@ -172,7 +176,7 @@ func (b *builder) addNS(z *snapshot.DNSZone) {
 			continue
 		}
 		short := compress(name, zoneName)
-		names = append(names, short)
+		names, whole = append(names, short), append(whole, name)
 		if h := b.hosts[string(name)]; h != nil {
 			for _, rd := range append(rdatas(h.a), rdatas(h.aaaa)...) {
 				apex.glue = appendRR(apex.glue, short, addrType(rd), h.ttl, rd)
@@ -184,7 +188,9 @@ func (b *builder) addNS(z *snapshot.DNSZone) {
 		b.fail("%s has no name servers", what)
 		return
 	}
-	b.addSet(apex, what, b.intern(what, dns.TypeNS, b.seconds(what+": nsTTL", z.NSTTL), names))
+	ttl := b.seconds(what+": nsTTL", z.NSTTL)
+	b.addSet(apex, what, b.intern(what, dns.TypeNS, ttl, names))
+	apex.zone.ns = b.intern(what, dns.TypeNS, ttl, whole)
 }
 
 func addrType(rdata []byte) uint16 {
@@ -203,61 +209,4 @@ func compress(name, zoneName []byte) []byte {
 		}
 	}
 	return name
-}
-
-// addRecords adds the zone's static record sets.
-func (b *builder) addRecords(z *snapshot.DNSZone) {
-	zoneName, err := packName(z.Name)
-	if err != nil || b.zones[string(zoneName)] == nil {
-		return // told by addApex
-	}
-	for i := range z.Records {
-		r := &z.Records[i]
-		what := fmt.Sprintf("zone %s: record %s %s", z.Name, r.Name, r.Type)
-		n, _ := b.owned(what, r.Name)
-		if n == nil {
-			continue
-		}
-		if n.zone != b.zones[string(zoneName)] {
-			b.fail("%s lies outside the zone", what)
-			continue
-		}
-		rrType, datas, err := recordData(r)
-		if err != nil {
-			b.fail("%s: %w", what, err)
-			continue
-		}
-		if rrType == dns.TypeNS || rrType == dns.TypeSOA {
-			b.fail("%s: the zone's own NS and SOA are not records, and delegations are not served", what)
-			continue
-		}
-		b.addSet(n, what, b.intern(what, rrType, b.seconds(what+": ttl", r.TTL), datas))
-	}
-}
-
-// recordData parses presentation format into RDATA, uncompressed.
-func recordData(r *snapshot.DNSRecord) (rrType uint16, datas [][]byte, err error) {
-	rrType, ok := dns.StringToType[r.Type]
-	if !ok || rrType >= dns.TypeTKEY && rrType <= dns.TypeANY || rrType == dns.TypeOPT {
-		return 0, nil, fmt.Errorf("type %q is not a type of record", r.Type)
-	}
-	if len(r.Data) == 0 {
-		return 0, nil, fmt.Errorf("it has no data")
-	}
-	for _, text := range r.Data {
-		if strings.ContainsAny(text, "\r\n") {
-			return 0, nil, fmt.Errorf("data %q holds a line break", text)
-		}
-		rr, err := dns.NewRR(". 0 IN " + r.Type + " " + text)
-		if err != nil || rr == nil || rr.Header().Rrtype != rrType {
-			return 0, nil, fmt.Errorf("data %q is not that of a %s record: %w", text, r.Type, err)
-		}
-		buf := make([]byte, dns.MaxMsgSize)
-		n, err := dns.PackRR(rr, buf, 0, nil, false)
-		if err != nil {
-			return 0, nil, fmt.Errorf("data %q: %w", text, err)
-		}
-		datas = append(datas, bytes.Clone(buf[11:n])) // behind the root owner and the fixed fields
-	}
-	return rrType, datas, nil
 }

@@ -24,7 +24,7 @@ func (r *Responder) limit(x *Exchange) int {
 	case !x.q.EDNS:
 		return minUDP
 	default:
-		return min(max(int(x.q.UDPSize), minUDP), r.cfg.MaxUDP)
+		return min(max(int(x.q.UDPSize), minUDP), r.largestUDP(x))
 	}
 }
 
@@ -42,13 +42,13 @@ func (r *Responder) encode(dst []byte, x *Exchange, o *outcome) []byte {
 	if q.EDNS {
 		opt = r.appendOPT(opt, x, o)
 	}
-	body, room := len(dst), start+r.limit(x)-len(opt)
-	if note := r.noteFor(q, o); note != nil && len(dst)+o.size()+optionLen+len(*note) <= room {
+	body, room := len(dst), start+r.limit(x)-x.Reserve-len(opt)
+	if note := r.noteFor(q, o); note != nil && len(dst)+o.size(x)+x.sec.size(o)+optionLen+len(*note) <= room {
 		opt = appendNote(opt, *note)
 		room -= optionLen + len(*note)
 	}
-	dst, counts := appendSections(dst, q, o)
-	truncated := len(dst) > room
+	dst, counts := appendSections(dst, start, x, o)
+	truncated := o.tc || len(dst) > room
 	if truncated {
 		// Empty sections: a cache must not take a part for the whole (RFC 2181 section 9).
 		dst, counts = dst[:body], sections{}
@@ -56,6 +56,10 @@ func (r *Responder) encode(dst []byte, x *Exchange, o *outcome) []byte {
 	if o.apex != nil && !truncated && len(dst)+len(o.apex.glue) <= room {
 		dst = append(dst, o.apex.glue...)
 		counts.additional = uint16(o.apex.glues)
+	}
+	if o.refer != nil && !truncated && len(dst)-o.refer.must+len(o.refer.wire) <= room {
+		dst = o.refer.appendMore(dst, x.refersAt)
+		counts.additional += o.refer.more
 	}
 	if q.EDNS {
 		dst = append(dst, opt...)
@@ -88,33 +92,84 @@ func flags(q *wire.Query, o *outcome, truncated bool) uint16 {
 	return f
 }
 
-// appendSections appends answer and authority.
-func appendSections(dst []byte, q *wire.Query, o *outcome) ([]byte, sections) {
+// owner is where the name that records are of stands in the message: that of the question, or what a CNAME leads to.
+type owner struct{ at, length int }
+
+// pointer is the compressed name of what begins in the name after so many octets.
+func (w owner) pointer(skip int) uint16 { return 0xC000 | uint16(w.at+skip) }
+
+// appendSet appends one record set. This is the one place where the sets of answers become records.
+func (w owner) appendSet(dst []byte, s *rrset, ttl uint32) []byte {
+	at := len(dst)
+	dst = append(dst, s.wire...)
+	for _, off := range s.ttlAt {
+		binary.BigEndian.PutUint32(dst[at+int(off):], ttl)
+	}
+	if w.at != wire.HeaderLen { // sets are kept with the question's name as owner
+		for _, off := range s.ttlAt {
+			binary.BigEndian.PutUint16(dst[at+int(off)-ttlOff:], w.pointer(0))
+		}
+	}
+	return dst
+}
+
+// ttlOff is where the TTL stands in a record whose owner is a pointer.
+const ttlOff = 6
+
+// appendSections appends answer and authority, and of a referral what must stand in additional. start is where the message
+// begins in dst.
+func appendSections(dst []byte, start int, x *Exchange, o *outcome) ([]byte, sections) {
+	var counts sections
+	q := &x.q
+	w := owner{wire.HeaderLen, len(q.Name())}
+	for i := range o.hops {
+		h := &x.chain[i]
+		dst = w.appendSet(dst, h.set, h.ttl)
+		counts.answer++
+		before := w
+		w.length = len(h.set.wire) - rrHead
+		w.at = len(dst) - start - w.length
+		if o.signed {
+			dst = x.sec.appendHop(dst, i, before, h.ttl, &counts)
+		}
+	}
 	switch {
 	case o.answer != nil:
-		at := len(dst)
-		dst = append(dst, o.answer.wire...)
-		for _, off := range o.answer.ttlAt {
-			binary.BigEndian.PutUint32(dst[at+int(off):], o.ttl)
-		}
+		dst = w.appendSet(dst, o.answer, o.ttl)
+		counts.answer += o.answer.count
 		if o.answer.rrType == dns.TypeSOA {
 			binary.BigEndian.PutUint32(dst[len(dst)-soaNumbers:], o.serial)
 		}
-		return dst, sections{answer: o.answer.count}
+		if o.signed {
+			dst = x.sec.appendAnswer(dst, w, o.ttl, &counts)
+		}
 	case o.soa != nil:
-		// The zone's name is the end of the question's name.
-		owner := 0xC000 | uint16(wire.HeaderLen+len(q.Name())-len(o.soa.name))
-		dst = binary.BigEndian.AppendUint16(dst, owner)
+		// The zone's name is the end of the name that is denied.
+		apex := w.pointer(w.length - len(o.soa.name))
+		dst = binary.BigEndian.AppendUint16(dst, apex)
 		dst = appendRR(dst, nil, dns.TypeSOA, o.soaTTL, o.soa.soa)
 		binary.BigEndian.PutUint32(dst[len(dst)-soaNumbers:], o.serial)
-		return dst, sections{authority: 1}
+		counts.authority = 1
+		if o.signed {
+			dst = x.sec.appendDenial(dst, w, apex, o.soaTTL, &counts)
+		}
+	case o.refer != nil:
+		x.refersAt = len(dst) - start
+		below := owner{w.at + w.length - len(o.refer.name), len(o.refer.name)}
+		dst = o.refer.appendNS(dst, below.pointer(0))
+		counts.authority = o.refer.ns
+		if o.signed {
+			dst = x.sec.appendDelegation(dst, below, o, &counts)
+		}
+		dst = o.refer.appendGlue(dst, x.refersAt)
+		counts.additional = o.refer.glue
 	case o.text != "":
 		dst = append(dst, pointerToQuestion...)
 		dst = append(dst, 0, byte(dns.TypeTXT), 0, wire.ClassCH, 0, 0, 0, 0, 0, byte(len(o.text)+1), byte(len(o.text)))
-		return append(dst, o.text...), sections{answer: 1}
-	default:
-		return dst, sections{}
+		dst = append(dst, o.text...)
+		counts.answer = 1
 	}
+	return dst, counts
 }
 
 // appendOPT appends our OPT record: never the client's own, only what answers it.
@@ -126,6 +181,9 @@ func (r *Responder) appendOPT(dst []byte, x *Exchange, o *outcome) []byte {
 	if q.DO {
 		dst[start+7] = 0x80
 	}
+	if o.signed && q.CO {
+		dst[start+7] |= 0x40
+	}
 	if q.HasECS {
 		dst = appendOption(dst, wire.OptionECS, len(q.ECS.Raw))
 		at := len(dst)
@@ -135,21 +193,21 @@ func (r *Responder) appendOPT(dst []byte, x *Exchange, o *outcome) []byte {
 	if q.Cookie != nil && r.cfg.Cookies != nil {
 		dst = appendOption(dst, wire.OptionCookie, 0)
 		at := len(dst)
-		dst = r.cfg.Cookies.Append(dst, q.Cookie, x.Client, x.Unix)
+		dst = r.cfg.Cookies.Append(dst, q.Cookie, x.Client, x.Unix, x.cookie)
 		dst[at-1] = byte(len(dst) - at)
 	}
 	if q.NSID && r.cfg.NSID != "" {
 		dst = appendOption(dst, wire.OptionNSID, len(r.cfg.NSID))
 		dst = append(dst, r.cfg.NSID...)
 	}
-	if q.Keepalive && x.TCP { // over UDP it must be ignored: RFC 7828 section 3.2.1
+	if q.Keepalive && x.TCP && !x.NoKeepalive { // over UDP it must be ignored: RFC 7828 section 3.2.1
 		dst = appendOption(dst, wire.OptionKeepalive, 2)
 		dst = binary.BigEndian.AppendUint16(dst, uint16(min(r.cfg.TCPIdle.Milliseconds()/100, 65535)))
 	}
 	if z := o.zone(); q.ZoneVersion && z != nil {
 		dst = appendOption(dst, wire.OptionVersion, 6)
 		dst = append(dst, z.labels, 0) // type 0: SOA serial
-		dst = binary.BigEndian.AppendUint32(dst, o.serial)
+		dst = binary.BigEndian.AppendUint32(dst, o.version)
 	}
 	if o.ede != noEDE {
 		dst = appendOption(dst, wire.OptionEDE, 2)
@@ -180,14 +238,18 @@ func appendNote(opt []byte, note string) []byte {
 }
 
 // size bounds the octets of answer and authority.
-func (o *outcome) size() int {
+func (o *outcome) size(x *Exchange) int {
+	n := 0
+	for i := range o.hops {
+		n += len(x.chain[i].set.wire)
+	}
 	switch {
 	case o.answer != nil:
-		return len(o.answer.wire)
+		return n + len(o.answer.wire)
 	case o.soa != nil:
-		return rrHead + len(o.soa.soa)
+		return n + rrHead + len(o.soa.soa)
 	default:
-		return 0
+		return n
 	}
 }
 
@@ -199,8 +261,21 @@ func (o *outcome) zone() *zone {
 	switch {
 	case o.node == nil || !o.aa:
 		return nil
+	case o.first != nil:
+		return o.first.zone
+	default:
+		return o.lastZone()
+	}
+}
+
+// lastZone is the zone that the answer, its denial or the referral is of, which is that of the question's name unless CNAMEs
+// led to another. There is a node.
+func (o *outcome) lastZone() *zone {
+	switch {
 	case o.soa != nil:
 		return o.soa
+	case o.of != nil:
+		return o.of
 	default:
 		return o.node.zone
 	}

@@ -19,32 +19,59 @@ type Table interface {
 // Index is a validated snapshot in the form answers are made from. It never changes once built; an index shares with
 // the one before it what did not change.
 type Index struct {
-	Version uint64 // the snapshot's; its low 32 bits are the serial of every SOA (RFC 1982)
+	Version uint64 // the snapshot's; its low 32 bits are the serial of a zone without one of its own (RFC 1982)
 
 	*names
-	services []*service // in the order of the snapshot
+	slots
 
-	d    *snapshot.DNS // what it was built of
-	pool *pool
+	d      *snapshot.DNS // what it was built of
+	tables []Table       // of d
+	pool   *pool
 }
 
-// names is the part of an index that is the same as long as no zone and no name changes, whatever is answered.
+// names is the part of an index that is the same as long as no zone and no name changes, whatever is answered. Where
+// some names change, the next index has a copy that shares the rest.
 type names struct {
-	// nodes holds every name that exists, empty non-terminals included, by wire form in lower case.
-	nodes map[string]*node
-	// ownRecords tells, by index of service, whether a name of it has static records beside.
-	ownRecords []bool
+	// nodes holds every name that exists, empty non-terminals included.
+	nodes nodeTable
+	zones map[string]*zone // by wire name
+	cuts  map[string]*cut  // delegations, by wire name
+	// twice: a record set came twice in the snapshot, so that taking one away does not say that it is gone.
+	twice bool
+}
+
+// slots gives services numbers that they keep from one index to the next, whoever comes and goes beside them: nodes name
+// services by them.
+type slots struct {
+	pages  []*page // services by slot; nil: free
+	order  []int32 // slots of the snapshot's services, in their order
+	free   []int32
+	used   int // slots that were ever given
+	untold int // services of which nobody says whether they change
+}
+
+// page is what is copied when one of its services changes.
+type page [pageSlots]*service
+
+const pageSlots = 512
+
+func (s *slots) service(slot int32) *service {
+	return s.pages[uint32(slot)/pageSlots][uint32(slot)%pageSlots]
 }
 
 // Names is the number of names that exist, empty non-terminals included.
-func (ix *Index) Names() int { return len(ix.nodes) }
+func (ix *Index) Names() int { return ix.nodes.count }
 
 // at is the service of a node; nil: none.
 func (ix *Index) at(n *node) *service {
 	if n.service == 0 {
 		return nil
 	}
-	return ix.services[n.service-1]
+	s := ix.service(n.service - 1)
+	if n.flat {
+		return s.flat
+	}
+	return s
 }
 
 // zone is what answers need of a zone beyond its nodes.
@@ -54,18 +81,29 @@ type zone struct {
 	soa    []byte // RDATA of the SOA, its serial zero until sent
 	labels uint8  // of name, the root not counted
 	negTTL uint32 // of the SOA in negative answers: min(its TTL, minimum)
+	ttl    uint32 // of the SOA
 	parent *zone  // the closest enclosing zone of ours; nil if none
+	ns     *rrset // its NS set for questions of another name, which a CNAME leads here
+	at     int    // index among the zones of the snapshot
 }
 
-// node is one name. Without sets and service it is an empty non-terminal.
+// node is one name. Without sets and service it is an empty non-terminal. It holds nothing of other nodes but the pointer
+// to its wildcard, so that one can be replaced by itself.
 type node struct {
+	name     string // wire form, lower case
 	zone     *zone
+	sets     []*rrset  // static record sets: first those of zones (an apex has SOA and NS there), then records, by type
+	wildcard *node     // the node of *.<name>; nil if there is none
+	glue     []byte    // apex: address records of the zone's name servers, ready to append
+	ds       *rrset    // apex: the DS set that the zone above has for it
+	cut      *referral // the name is delegated: others answer for it, and for all below
+	glues    int32
+	service  int32 // slot of the service plus 1; 0: none
+	children int32 // nodes right below it, in its zone
+	ofZones  int16 // how many of sets are of zones
 	apex     bool
-	sets     []*rrset // static record sets; an apex has SOA and NS first
-	service  int32    // index of the service plus 1; 0: none
-	wildcard *node    // the node of *.<name>; nil if there is none
-	glue     []byte   // apex: address records of the zone's name servers, ready to append
-	glues    int
+	fixed    bool // it exists by zones, whatever records and services there are
+	flat     bool // the service answers here with addresses only
 }
 
 func (n *node) set(rrType uint16) *rrset {
@@ -88,10 +126,17 @@ type rrset struct {
 
 // service is one steered service.
 type service struct {
-	name   string
+	*answers
 	table  Table
-	rules  []rule // in the order of the table's values; the last is the catch-all
+	src    *snapshot.DNSService // what it was made of, for explanations
 	negTTL uint32
+	// flat is the service with the addresses of names in the place of names; nil: it has no name where that is wanted.
+	flat *service
+}
+
+// answers is what the rules of a service answer. Services that answer alike share one.
+type answers struct {
+	rules []rule // in the order of the table's values; the last is the catch-all
 	// tailored says, by kind of question, whether the answer depends on who asks. Where it does not, ECS scopes are 0.
 	tailored [kinds]bool
 	// named: some rule answers with a name now.
@@ -100,22 +145,24 @@ type service struct {
 
 // rule is what one rule answers.
 type rule struct {
-	name, scope string
-	decision    uint64
-	degraded    bool
-	choices     []choice
-	// eligible are, by kind of question, the choices that have something to answer it with: a client that asks for one
-	// family is never given an edge of the other while some edge has its own.
-	eligible    [kinds][]choice
+	*offer
 	ttl, minTTL uint32
 	// deadline is the instant at which the answer may first change, on the clock of Exchange.Now; 0: none is known.
 	deadline time.Duration
 }
 
+// offer is the edges a rule chooses from. Rules that choose from the same share one.
+type offer struct {
+	choices []choice
+	// eligible are, by kind of question, the choices that have something to answer it with: a client that asks for one
+	// family is never given an edge of the other while some edge has its own.
+	eligible [kinds][]choice
+}
+
 // choice is one edge as an answer. All sets nil: nothing to answer with.
 type choice struct {
 	edge   string
-	hash   uint64 // of service and edge, for the weighted choice
+	hash   uint64 // of service and edge, for the weighted choice; 0 where there is nothing to choose
 	weight float64
 	cname  *rrset
 	a      *rrset
@@ -173,12 +220,12 @@ func (r *rule) ttlAt(now time.Duration) uint32 {
 // find looks a name up: the node that answers for it, itself or the wildcard that covers it; or the closest
 // existing node above it with exists false (NXDOMAIN there); or nil (no zone of ours).
 func (ix *Index) find(name []byte) (n *node, exists bool) {
-	if n := ix.nodes[string(name)]; n != nil {
+	if n := ix.nodes.get(name); n != nil {
 		return n, true
 	}
 	for len(name) > 1 {
 		name = name[1+int(name[0]):]
-		if n := ix.nodes[string(name)]; n != nil {
+		if n := ix.nodes.get(name); n != nil {
 			if n.wildcard != nil {
 				return n.wildcard, true
 			}

@@ -8,6 +8,8 @@ import (
 	"github.com/miekg/dns"
 
 	"steerpoint/authdns/internal/cookie"
+	"steerpoint/authdns/internal/rrl"
+	"steerpoint/authdns/internal/sign"
 	"steerpoint/authdns/internal/wire"
 	"steerpoint/geo"
 )
@@ -34,6 +36,7 @@ const (
 	Answered Drop = iota
 	DropShort
 	DropResponse
+	DropLimited // one reply too many to that network
 )
 
 // Config is what replies need besides the index.
@@ -44,9 +47,14 @@ type Config struct {
 	NSID string
 	// Version answers version.bind, Hostname answers hostname.bind and id.server, class CH; empty: REFUSED.
 	Version, Hostname string
-	Cookies           *cookie.Secret // nil: cookies are ignored
+	Cookies           *cookie.Keys // nil: cookies are ignored
 	// TCPIdle is announced to clients that ask for it over TCP (RFC 7828).
 	TCPIdle time.Duration
+	// MaxUDPNoCookie is MaxUDP for who has not shown a cookie of ours; 0: MaxUDP. At least 512 otherwise.
+	MaxUDPNoCookie int
+	Limit          *rrl.Limiter // of replies over UDP; nil: there is none
+	// Signer signs zones (secure.go); nil: none is signed.
+	Signer *sign.Signer
 }
 
 // Exchange is one query and what became of it. The caller fills the upper part; one value serves a socket.
@@ -55,12 +63,23 @@ type Exchange struct {
 	TCP    bool
 	Now    time.Duration // monotonic, on any epoch, the one given to Build
 	Unix   uint32        // wall clock seconds, for cookies
+	// NoKeepalive: the transport has a keepalive of its own (HTTP).
+	NoKeepalive bool
+	// Reserve is how many octets of what the client takes are left free: for a signature.
+	Reserve int
 
 	// Result is set by Respond.
 	Result Result
 
-	q   wire.Query
-	opt [512]byte
+	q      wire.Query
+	opt    [512]byte
+	cookie cookie.State
+	// chain are the CNAMEs before the answer, in their order; outcome.hops says how many.
+	chain  [maxChain]hop
+	target [255]byte // the name a CNAME leads to, in lower case
+	// refersAt is where the referral begins in the message that is made.
+	refersAt int
+	sec      *security
 }
 
 // Result is what a query came to.
@@ -69,6 +88,9 @@ type Result struct {
 	Rcode  uint16 // extended
 	ECS    bool   // the query had a client subnet, not an opt-out
 	Source Source
+	Limit  Limited
+	// Aside: the message is signed or asks for a transfer (wire.Query.Aside), which the reply takes no notice of.
+	Aside bool
 }
 
 // Responder answers by the current index. Its methods may be called by any number of goroutines.
@@ -106,6 +128,7 @@ func (r *Responder) SetIndex(ix *Index) { r.index.Store(ix) }
 func (r *Responder) Respond(dst, req []byte, x *Exchange) []byte {
 	x.Result = Result{}
 	verdict := x.q.Parse(req)
+	x.Result.Aside = x.q.Aside()
 	switch verdict {
 	case wire.Short:
 		x.Result.Drop = DropShort
@@ -114,7 +137,12 @@ func (r *Responder) Respond(dst, req []byte, x *Exchange) []byte {
 		x.Result.Drop = DropResponse
 		return dst
 	}
+	r.checkCookie(x)
 	o := r.decide(verdict, x)
+	if r.overLimit(x, &o) { // before it is signed: a flood is to cost no signatures
+		return dst
+	}
+	r.secure(x, &o)
 	x.Result.Rcode, x.Result.Source = o.rcode, o.source
 	x.Result.ECS = x.q.HasECS && x.q.ECS.Source > 0
 	return r.encode(dst, x, &o)
@@ -130,11 +158,20 @@ type outcome struct {
 	soa    *zone  // put its SOA into authority,
 	soaTTL uint32 // with this TTL
 	serial uint32 // of a SOA, wherever it stands
-	apex   *node  // put its glue into additional
-	text   string // CH TXT answer
-	ede    uint16 // extended error; noEDE: none
-	scope  int    // ECS scope
-	source Source
+	// version is the serial of the zone that the question is of.
+	version uint32
+	apex    *node // put its glue into additional
+	hops    int   // CNAMEs before the answer or its denial, in Exchange.chain
+	refer   *referral
+	text    string // CH TXT answer
+	ede     uint16 // extended error; noEDE: none
+	scope   int    // ECS scope
+	source  Source
+	tc      bool  // truncate it, whatever its size
+	of      *zone // the zone of the answer, where it is not that of the node
+	signed  bool  // Exchange.sec is of this reply
+
+	first *node // of the question's name, where CNAMEs lead to another
 
 	// For explanations.
 	node    *node
@@ -174,7 +211,10 @@ func (r *Responder) decide(verdict wire.Verdict, x *Exchange) outcome {
 		return o
 	}
 	o := ix.answer(x)
-	o.serial = uint32(ix.Version)
+	o.version = ix.serial(o.zone())
+	if o.serial = o.version; o.soa != nil {
+		o.serial = ix.serial(o.soa)
+	}
 	return o
 }
 
@@ -197,22 +237,30 @@ func (r *Responder) chaos(q *wire.Query) outcome {
 
 // answer finds the outcome of a question of class IN.
 func (ix *Index) answer(x *Exchange) outcome {
+	o := ix.lookUp(x.q.Name(), x)
+	if o.answer != nil && o.answer.rrType == dns.TypeCNAME && o.service == nil && x.q.Type != dns.TypeCNAME && x.q.Type != typeANY {
+		ix.follow(&o, x)
+	}
+	return o
+}
+
+// lookUp finds the outcome at one name, CNAMEs not followed.
+func (ix *Index) lookUp(name []byte, x *Exchange) outcome {
 	q := &x.q
-	n, exists := ix.find(q.Name())
+	n, exists := ix.find(name)
 	switch {
 	case n == nil:
 		o := refuse(dns.RcodeRefused)
 		o.ede = dns.ExtendedErrorCodeNotAuthoritative
 		return o
+	case n.cut != nil:
+		return referred(n, name, q.Type)
 	case !exists:
 		o := negative(n.zone, n.zone.negTTL)
 		o.rcode, o.node = dns.RcodeNameError, n
 		return o
 	case q.Type == dns.TypeDS && n.apex && n.zone.parent != nil:
-		// The DS of a zone belongs to the zone above it (RFC 4035 section 3.1.4.1).
-		o := negative(n.zone.parent, n.zone.parent.negTTL)
-		o.node = n
-		return o
+		return digests(n)
 	}
 	o := ix.answerAt(n, q, x)
 	o.node = n

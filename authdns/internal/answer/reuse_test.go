@@ -33,10 +33,12 @@ func next(d *snapshot.DNS, later time.Duration, change func(s *snapshot.DNSServi
 	out.At += later
 	out.Services = slices.Clone(d.Services)
 	for i := range out.Services {
-		s := &out.Services[i]
-		if !slices.Contains(names, s.Name) {
+		if !slices.Contains(names, out.Services[i].Name) {
 			continue
 		}
+		changed := *out.Services[i]
+		s := &changed
+		out.Services[i] = s
 		s.Rules, s.Hosted = slices.Clone(s.Rules), slices.Clone(s.Hosted)
 		for j := range s.Rules {
 			s.Rules[j].Choices = slices.Clone(s.Rules[j].Choices)
@@ -71,7 +73,7 @@ func TestBuildReuses(t *testing.T) {
 	}, "plain")
 	second := rebuild(t, moved, time.Second, first)
 	for i := range d.Services {
-		if same := first.services[i] == second.services[i]; same != (d.Services[i].Name != "plain") {
+		if same := first.serviceOf(i) == second.serviceOf(i); same != (d.Services[i].Name != "plain") {
 			t.Errorf("%s: taken over: %t", d.Services[i].Name, same)
 		}
 	}
@@ -82,22 +84,38 @@ func TestBuildReuses(t *testing.T) {
 	named := next(moved, time.Second, func(s *snapshot.DNSService) { s.Hosted = append(s.Hosted, "new.example.com.") }, "split")
 	named.Services = slices.Delete(named.Services, 0, 1)
 	third := rebuild(t, named, 2*time.Second, second)
-	if third.names == second.names || third.services[1] != second.services[2] || third.services[0] == second.services[1] {
+	if third.names == second.names || third.serviceOf(1) != second.serviceOf(2) || third.serviceOf(0) == second.serviceOf(1) {
 		t.Error("after a change of names: want new names, the services that did not change, and the one that did anew")
 	}
 
 	untold := next(moved, time.Second, func(*snapshot.DNSService) {})
-	untold.Services[3].Revision = 0
-	if ix := rebuild(t, untold, 0, second); ix.services[3] == second.services[3] {
+	secret := *untold.Services[3]
+	secret.Revision, untold.Services[3] = 0, &secret
+	silent := rebuild(t, untold, 0, second)
+	if silent.serviceOf(3) == second.serviceOf(3) {
 		t.Error("a service of which nobody says that it did not change was taken over")
 	}
+	if ix := rebuild(t, untold, 0, silent); ix.serviceOf(3) == silent.serviceOf(3) || ix.serviceOf(2) != silent.serviceOf(2) {
+		t.Error("the same map again: want the service of which nobody says that it did not change made anew, and no other")
+	}
 	liar := next(moved, time.Second, func(*snapshot.DNSService) {})
-	liar.Services[3].Rules = slices.Clone(liar.Services[3].Rules)
-	liar.Services[3].Rules[0].TTL++
-	if ix := rebuild(t, liar, 0, second); ix.services[3] == second.services[3] {
+	lies := *liar.Services[3]
+	lies.Rules = slices.Clone(lies.Rules)
+	lies.Rules[0].TTL++
+	liar.Services[3] = &lies
+	if ix := rebuild(t, liar, 0, second); ix.serviceOf(3) == second.serviceOf(3) {
 		t.Error("a service that changed under its revision was taken over")
 	}
+	copied := next(moved, time.Second, func(*snapshot.DNSService) {})
+	twin := *copied.Services[3]
+	copied.Services[3] = &twin
+	if ix := rebuild(t, copied, 0, second); ix.serviceOf(3).answers != second.serviceOf(3).answers || ix.serviceOf(3).src != &twin {
+		t.Error("a copy of a service that did not change: want its answers taken over, and the copy before let go")
+	}
 }
+
+// serviceOf is the service at an index of the snapshot.
+func (ix *Index) serviceOf(i int) *service { return ix.service(ix.order[i]) }
 
 // TestReusedDeadline: the deadline of a service that was taken over stands still, that of one compiled earlier than
 // its map has the less time left.
@@ -157,22 +175,30 @@ func TestReuseAnswersAlike(t *testing.T) {
 			questions = append(questions, dnstest.Pack(t, dnstest.Query(name+".example.net.", qtype, dnstest.ECS("198.51.100.0/24"))))
 		}
 	}
-	for _, name := range []string{"", "www.", "new.", "mail.", "alias.", "child.", "x.wild."} {
+	for _, name := range []string{"", "www.", "new.", "mail.", "alias.", "child.", "x.wild.", "r0.deep.", "r1.deep.", "deep.", "r2.", "x.y.w.", "w.", "v.w.", "sub.", "x.sub.", "ns.sub.", "flat."} {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeSOA, dns.TypeANY, dns.TypeTXT} {
 			questions = append(questions, dnstest.Pack(t, dnstest.Query(name+"example.com.", qtype)))
 		}
 	}
 	var ix *Index
-	reused := 0
-	for round := range 300 {
+	reused, changed := 0, 0
+	for round := range 600 {
 		d = randomStep(rng, d)
 		before := ix
 		ix = rebuild(t, d, time.Duration(round), ix)
-		if before != nil && before.names == ix.names {
+		fresh := rebuild(t, d, time.Duration(round), nil)
+		switch {
+		case before == nil:
+		case before.names == ix.names:
 			reused++
+		case before.nodes.seed == ix.nodes.seed:
+			changed++
+		}
+		if ix.Names() != fresh.Names() {
+			t.Fatalf("round %d: %d names by steps, %d from nothing", round, ix.Names(), fresh.Names())
 		}
 		step.SetIndex(ix)
-		scratch.SetIndex(rebuild(t, d, time.Duration(round), nil))
+		scratch.SetIndex(fresh)
 		for _, q := range questions {
 			a := step.Respond(nil, q, &Exchange{Client: resolver, TCP: true})
 			b := scratch.Respond(nil, q, &Exchange{Client: resolver, TCP: true})
@@ -181,15 +207,15 @@ func TestReuseAnswersAlike(t *testing.T) {
 			}
 		}
 	}
-	if reused < 100 {
-		t.Errorf("names were taken over in %d of 300 rounds only", reused)
+	if reused < 200 || changed < 100 {
+		t.Errorf("names were taken over in %d of 600 rounds, and changed in %d, only", reused, changed)
 	}
 }
 
 // randomStep changes an answer, a name, the services there are, or a zone.
 func randomStep(rng *rand.Rand, d *snapshot.DNS) *snapshot.DNS {
 	name := d.Services[rng.IntN(len(d.Services))].Name
-	switch rng.IntN(8) {
+	switch rng.IntN(12) {
 	case 0: // names
 		return next(d, 1, func(s *snapshot.DNSService) {
 			if i := slices.Index(s.Hosted, "new.example.com."); i >= 0 {
@@ -200,18 +226,37 @@ func randomStep(rng *rand.Rand, d *snapshot.DNS) *snapshot.DNS {
 		}, name, "split")
 	case 1: // services
 		out := next(d, 1, func(*snapshot.DNSService) {})
-		if i := slices.IndexFunc(out.Services, func(s snapshot.DNSService) bool { return s.Name == "more" }); i >= 0 {
+		if i := slices.IndexFunc(out.Services, func(s *snapshot.DNSService) bool { return s.Name == "more" }); i >= 0 {
 			out.Services = slices.Delete(out.Services, i, i+1)
 			return out
 		}
-		s := out.Services[0]
+		s := *out.Services[0]
 		s.Name, s.CNAME, s.Hosted, s.Revision = "more", "x.gslb.example.net.", nil, out.Version
-		out.Services = slices.Insert(out.Services, rng.IntN(len(out.Services)), s)
+		out.Services = slices.Insert(out.Services, rng.IntN(len(out.Services)), &s)
 		return out
 	case 2: // zones
 		out := next(d, 1, func(*snapshot.DNSService) {})
 		out.Zones = slices.Clone(out.Zones)
 		out.Zones[rng.IntN(len(out.Zones))].NSTTL += time.Second
+		return out
+	case 3, 4: // records
+		out := next(d, 1, func(*snapshot.DNSService) {})
+		out.Zones = slices.Clone(out.Zones)
+		i := slices.IndexFunc(out.Zones, func(z snapshot.DNSZone) bool { return z.Name == "example.com." })
+		out.Zones[i].Records = randomRecords(rng, out.Zones[i].Records)
+		return out
+	case 5: // a name that is answered with addresses only
+		return next(d, 1, func(s *snapshot.DNSService) {
+			if s.Flat = nil; rng.IntN(2) == 0 {
+				s.Flat = []string{"flat.example.com."}
+			}
+			s.Rules[0].Choices = []snapshot.DNSChoice{{Edge: "v", Target: "cdn.test.", FlatA: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(rng.IntN(9))})}}}
+		}, "split")
+	case 6: // a delegation, its glue, and the address of a name server elsewhere in the zone
+		out := next(d, 1, func(*snapshot.DNSService) {})
+		out.Zones = slices.Clone(out.Zones)
+		i := slices.IndexFunc(out.Zones, func(z snapshot.DNSZone) bool { return z.Name == "example.com." })
+		out.Zones[i].Records = randomCut(rng, out.Zones[i].Records)
 		return out
 	default:
 		return next(d, 1, func(s *snapshot.DNSService) {
@@ -220,6 +265,44 @@ func randomStep(rng *rand.Rand, d *snapshot.DNS) *snapshot.DNS {
 			r.TTL = time.Duration(20+rng.IntN(3)) * time.Second
 		}, name)
 	}
+}
+
+// randomRecords changes one of some record sets, adds one or takes one away, wildcards and names that make others exist
+// among them.
+func randomRecords(rng *rand.Rand, list []snapshot.DNSRecord) []snapshot.DNSRecord {
+	names := []string{"r0.deep.", "r1.deep.", "deep.", "r2.", "*.w.", "v.w.", ""}
+	r := snapshot.DNSRecord{
+		Name: names[rng.IntN(len(names))] + "example.com.", Type: []string{"TXT", "MX", "CAA"}[rng.IntN(3)], TTL: time.Duration(1+rng.IntN(3)) * time.Minute,
+	}
+	r.Data = map[string][]string{"TXT": {fmt.Sprint(rng.IntN(3))}, "MX": {"10 mail.example.com."}, "CAA": {`0 issue "ca.test"`}}[r.Type]
+	list = slices.Clone(list)
+	at := slices.IndexFunc(list, func(o snapshot.DNSRecord) bool { return o.Name == r.Name && o.Type == r.Type })
+	switch {
+	case at < 0:
+		return slices.Insert(list, rng.IntN(len(list)+1), r)
+	case rng.IntN(2) == 0:
+		return slices.Delete(list, at, at+1)
+	default:
+		list[at] = r
+		return list
+	}
+}
+
+// randomCut adds, changes or takes away one of the record sets that a referral is made of.
+func randomCut(rng *rand.Rand, list []snapshot.DNSRecord) []snapshot.DNSRecord {
+	address := []string{fmt.Sprint("192.0.2.", rng.IntN(9))}
+	r := []snapshot.DNSRecord{
+		{Name: "sub.example.com.", Type: "NS", Data: []string{"ns.sub.example.com.", "r2.example.com."}},
+		{Name: "ns.sub.example.com.", Type: "A", Data: address},
+		{Name: "r2.example.com.", Type: "A", Data: address},
+		{Name: "x.sub.example.com.", Type: "TXT", Data: []string{"occluded"}},
+	}[rng.IntN(4)]
+	r.TTL = time.Minute
+	list = slices.DeleteFunc(slices.Clone(list), func(o snapshot.DNSRecord) bool { return o.Name == r.Name && o.Type == r.Type })
+	if rng.IntN(3) == 0 {
+		return list
+	}
+	return slices.Insert(list, rng.IntN(len(list)+1), r)
 }
 
 // TestPoolForgets: record sets that no map uses any more do not stay in memory, and equal ones stay one.
@@ -240,7 +323,7 @@ func TestPoolForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ix.at(ix.nodes[string(w)]).rules[0].choices[0].a
+		return ix.at(ix.nodes.get(w)).rules[0].choices[0].a
 	}
 	if a, b := set("plain.gslb.example.net."), set("deep.er.gslb.example.net."); a != b || a == nil {
 		t.Error("equal answers are kept twice")
@@ -252,10 +335,10 @@ func BenchmarkSwap(b *testing.B) {
 	d := revised(b)
 	model := d.Services[0]
 	for i := range 10_000 {
-		s := model
+		s := *model
 		s.Name = fmt.Sprintf("s%d", i)
 		s.CNAME, s.Hosted = s.Name+".gslb.example.net.", nil
-		d.Services = append(d.Services, s)
+		d.Services = append(d.Services, &s)
 	}
 	ix := rebuild(b, d, 0, nil)
 	moved := next(d, 0, func(s *snapshot.DNSService) { s.Rules[0].TTL += time.Second }, "s5000")

@@ -11,7 +11,9 @@ type Trace struct {
 	Version uint64 // of the map; 0: none
 	Zone    string // "": no zone of ours
 	Exists  bool   // the name exists
-	Service string // "": not a steered name
+	// Delegated: the name lies at or below a delegation, to which the reply refers.
+	Delegated bool
+	Service   string // "": not a steered name
 
 	// For steered names.
 	Rule, Scope string
@@ -40,7 +42,8 @@ func (r *Responder) Trace(dst, req []byte, x *Exchange) ([]byte, Trace) {
 	}
 	if o.node != nil {
 		t.Zone, t.Exists = o.node.zone.text, o.rcode == 0
-		t.NODATA = t.Exists && o.answer == nil
+		t.Delegated = o.refer != nil
+		t.NODATA = t.Exists && o.answer == nil && !t.Delegated
 		t.TTL = o.ttl
 		if o.soa != nil {
 			t.TTL = o.soaTTL
@@ -48,8 +51,9 @@ func (r *Responder) Trace(dst, req []byte, x *Exchange) ([]byte, Trace) {
 	}
 	if p := &o.pick; p.rule != nil {
 		s := o.service
-		t.Service, t.Rule, t.Scope = s.name, p.rule.name, p.rule.scope
-		t.Decision, t.Degraded = p.rule.decision, p.rule.degraded
+		r := &s.src.Rules[p.value]
+		t.Service, t.Rule, t.Scope = s.src.Name, r.Rule, r.Scope
+		t.Decision, t.Degraded = r.Decision, r.Degraded
 		t.Value, t.Source, t.Bits = p.value, p.source, p.bits
 		t.Tailored = s.tailored[kindOf(x.q.Type)]
 		if p.choice != nil {

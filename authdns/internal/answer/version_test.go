@@ -23,7 +23,7 @@ func zoneVersion(m *dns.Msg) string {
 // TestZoneVersion: who asks is told which map the answer is of, with every answer that is authoritative and with no
 // other (RFC 9660).
 //
-// Covers: A2, issue3 map age
+// Covers: A2, issue3 map age, rfc 9660
 func TestZoneVersion(t *testing.T) {
 	d := dnstest.Map(t)
 	d.Version = 1<<32 + 0x01020304

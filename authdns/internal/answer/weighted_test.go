@@ -12,7 +12,7 @@ import (
 )
 
 func weightedRule(weights ...float64) *rule {
-	r := &rule{}
+	r := &rule{offer: &offer{}}
 	for i, w := range weights {
 		name := fmt.Sprint("edge", i)
 		r.choices = append(r.choices, choice{edge: name, weight: w, hash: nameHash("shop", name)})

@@ -25,12 +25,8 @@ const (
 // Secret is the key of the server cookies; name servers behind one address share it.
 type Secret [16]byte
 
-// Append appends the cookie to answer with: the client's own when it is valid and younger than half an hour, a fresh
-// one otherwise. asked is the option's data as received, at least 8 octets; now is Unix time in seconds.
-func (s *Secret) Append(dst, asked []byte, client netip.Addr, now uint32) []byte {
-	if age, ok := s.check(asked, client, now); ok && age < refreshAge {
-		return append(dst, asked...)
-	}
+// make appends a cookie for a client: the client's own half of asked, and ours, made now.
+func (s *Secret) make(dst, asked []byte, client netip.Addr, now uint32) []byte {
 	dst = append(dst, asked[:clientLen]...)
 	dst = append(dst, version, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, now)

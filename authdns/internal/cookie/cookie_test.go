@@ -17,8 +17,13 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 func valid(s *Secret, asked []byte, client netip.Addr, now uint32) bool {
-	_, ok := s.check(asked, client, now)
-	return ok
+	return NewKeys(Set{Sign: *s}).Check(asked, client, now) != Unknown
+}
+
+// answered is the cookie that a query with asked is answered with.
+func answered(s *Secret, asked []byte, client netip.Addr, now uint32) []byte {
+	k := NewKeys(Set{Sign: *s})
+	return k.Append(nil, asked, client, now, k.Check(asked, client, now))
 }
 
 // TestVectors checks against the test vectors of RFC 9018 appendix A.
@@ -31,7 +36,7 @@ func TestVectors(t *testing.T) {
 		want := unhex(t, v.cookie)
 		now := uint32(want[12])<<24 | uint32(want[13])<<16 | uint32(want[14])<<8 | uint32(want[15])
 		addr := netip.MustParseAddr(v.addr)
-		if got := secret.Append(nil, unhex(t, v.client), addr, now); !bytes.Equal(got, want) {
+		if got := answered(&secret, unhex(t, v.client), addr, now); !bytes.Equal(got, want) {
 			t.Errorf("%s: %x, want %x", v.name, got, want)
 		}
 		if !valid(&secret, want, addr, now) {
@@ -45,7 +50,7 @@ func TestLife(t *testing.T) {
 	secret, other := Secret{1}, Secret{2}
 	addr := netip.MustParseAddr("192.0.2.1")
 	const made = 5_000_000
-	c := secret.Append(nil, []byte("12345678"), addr, made)
+	c := answered(&secret, []byte("12345678"), addr, made)
 	for _, row := range []struct {
 		now         uint32
 		valid, kept bool
@@ -61,7 +66,7 @@ func TestLife(t *testing.T) {
 		if got := valid(&secret, c, addr, row.now); got != row.valid {
 			t.Errorf("age %d: valid %t, want %t", int64(row.now)-made, got, row.valid)
 		}
-		if got := bytes.Equal(secret.Append(nil, c, addr, row.now), c); got != row.kept {
+		if got := bytes.Equal(answered(&secret, c, addr, row.now), c); got != row.kept {
 			t.Errorf("age %d: kept %t, want %t", int64(row.now)-made, got, row.kept)
 		}
 	}
@@ -74,5 +79,50 @@ func TestLife(t *testing.T) {
 		if valid(&secret, bad, addr, made) {
 			t.Errorf("octet %d flipped: still valid", i)
 		}
+	}
+}
+
+// TestRollover: while the servers of one name change from a secret to the next one by one, each takes the cookies of all
+// others, and no client has to begin anew.
+//
+// Covers: field 55, issue5 cookies
+func TestRollover(t *testing.T) {
+	addr := netip.MustParseAddr("2001:db8::1")
+	const now = 7_000_000
+	secrets := [5]Secret{{1}, {2}, {3}, {4}, {5}}
+	at := func(i int) *Keys {
+		return NewKeys(Set{Sign: secrets[i], Accept: []Secret{secrets[i-1], secrets[i+1]}})
+	}
+	behind, ahead := at(1), at(2)
+	client := []byte("abcdefgh")
+	old := behind.Append(nil, client, addr, now, Unknown)
+	if got := ahead.Check(old, addr, now+10); got != Valid {
+		t.Errorf("the server ahead: %d, want valid", got)
+	}
+	next := ahead.Append(nil, old, addr, now+10, Valid)
+	if bytes.Equal(next, old) || ahead.Check(next, addr, now+20) != Fresh {
+		t.Error("the client was not given a cookie by the secret in use")
+	}
+	if got := behind.Check(next, addr, now+20); got != Valid {
+		t.Errorf("the server behind: %d, want valid", got)
+	}
+	if got := at(3).Check(old, addr, now+10); got != Unknown {
+		t.Errorf("two secrets later: %d, want unknown", got)
+	}
+	behind.Use(Set{Sign: secrets[3]})
+	if behind.Check(old, addr, now+10) != Unknown {
+		t.Error("a secret that is gone still counts")
+	}
+}
+
+// TestNothingIsAllocated: neither for a check nor for a cookie.
+//
+// Covers: issue5 cookies
+func TestNothingIsAllocated(t *testing.T) {
+	k, addr := NewKeys(Set{Accept: []Secret{{1}, {2}}}), netip.MustParseAddr("192.0.2.1")
+	c := k.Append(nil, []byte("abcdefgh"), addr, 100, Unknown)
+	buf := make([]byte, 0, 64)
+	if n := testing.AllocsPerRun(100, func() { k.Append(buf, c, addr, 3000, k.Check(c, addr, 3000)) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

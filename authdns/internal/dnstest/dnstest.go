@@ -104,7 +104,7 @@ func Map(t testing.TB) *snapshot.DNS {
 		}
 		return c
 	}
-	d.Services = []snapshot.DNSService{
+	d.Services = []*snapshot.DNSService{
 		{
 			Name: "shop", Zone: "gslb.example.net.", CNAME: "shop.gslb.example.net.",
 			Hosted: []string{"www.example.com."}, NegativeTTL: 20 * time.Second,

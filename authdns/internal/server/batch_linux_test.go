@@ -6,31 +6,28 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"syscall"
 	"testing"
 	"time"
 )
 
 // batchSocket is a UDP socket of the server's kind.
-func batchSocket(t *testing.T, addr string) (*net.UDPConn, syscall.RawConn) {
+func batchSocket(t *testing.T, addr string) (s *udpSocket, port uint16) {
 	t.Helper()
 	conns, err := listenUDP(t.Context(), netip.MustParseAddrPort(addr), 1, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conns[0].Close() }) // may be closed already
-	raw, err := conns[0].SyscallConn()
-	if err != nil {
+	port = conns[0].LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	if s, err = newUDPSocket(conns[0]); err != nil {
 		t.Fatal(err)
 	}
-	return conns[0], raw
+	t.Cleanup(func() { _ = s.Close() }) // may be closed already
+	return s, port
 }
 
 // asker is a client that takes replies only from the address it asked.
-func asker(t *testing.T, addr netip.Addr, server *net.UDPConn) net.Conn {
+func asker(t *testing.T, addr netip.Addr, port uint16) net.Conn {
 	t.Helper()
-	port := server.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	c, err := net.Dial("udp", netip.AddrPortFrom(addr, port).String())
 	if err != nil {
 		t.Fatal(err)
@@ -74,11 +71,14 @@ func TestBatch(t *testing.T) {
 		{"every IPv6", "[::]:0", []string{"::1"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			server, raw := batchSocket(t, row.listen)
+			if netip.MustParseAddr(row.asked[0]).Is6() && !hasIPv6(t) {
+				t.Skip("this machine has no ::1")
+			}
+			server, port := batchSocket(t, row.listen)
 			const clients, each = 6, 20
 			var conns []net.Conn
 			for i := range clients {
-				conns = append(conns, asker(t, netip.MustParseAddr(row.asked[i%len(row.asked)]), server))
+				conns = append(conns, asker(t, netip.MustParseAddr(row.asked[i%len(row.asked)]), port))
 			}
 			for n := range each {
 				for i, c := range conns {
@@ -89,7 +89,7 @@ func TestBatch(t *testing.T) {
 			tell(t, conns[0], string(bytes.Repeat([]byte("x"), maxQuery+1)))
 			b := newBatch(8)
 			for seen := 0; seen < clients*each+2; seen += b.received {
-				if err := b.receive(raw); err != nil {
+				if err := b.receive(server); err != nil {
 					t.Fatal(err)
 				}
 				for i := range b.received {
@@ -103,7 +103,7 @@ func TestBatch(t *testing.T) {
 					}
 					b.reply(i, fmt.Appendf(b.room(), "%.9s, %d octets", msg, len(msg)))
 				}
-				if failed := b.send(raw); failed > 0 {
+				if failed := b.send(server); failed > 0 {
 					t.Errorf("%d replies were not sent", failed)
 				}
 			}
@@ -126,15 +126,15 @@ func TestBatch(t *testing.T) {
 //
 // Covers: A2, issue5 batch
 func TestBatchSkipsWhatCannotBeSent(t *testing.T) {
-	server, raw := batchSocket(t, "127.0.0.1:0")
-	c := asker(t, netip.MustParseAddr("127.0.0.1"), server)
+	server, port := batchSocket(t, "127.0.0.1:0")
+	c := asker(t, netip.MustParseAddr("127.0.0.1"), port)
 	const packets = 6
 	for i := range packets {
 		tell(t, c, fmt.Sprint(i))
 	}
 	b := newBatch(packets)
 	for seen := 0; seen < packets; {
-		if err := b.receive(raw); err != nil {
+		if err := b.receive(server); err != nil {
 			t.Fatal(err)
 		}
 		failing := 0
@@ -146,7 +146,7 @@ func TestBatchSkipsWhatCannotBeSent(t *testing.T) {
 			}
 			b.reply(i, append(b.room(), msg...))
 		}
-		if failed := b.send(raw); failed != failing {
+		if failed := b.send(server); failed != failing {
 			t.Errorf("%d replies were not sent, want %d", failed, failing)
 		}
 		seen += b.received
@@ -158,35 +158,69 @@ func TestBatchSkipsWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestBatchEnds: a deadline that is over takes no packet any more, though one waits; nor does a closed socket.
+// TestBatchEnds: a socket that is to stop takes no packet any more, though one waits, whoever has it next does; closing it
+// under a reader waits for the reader.
 //
 // Covers: issue3 upgrade, issue5 batch
 func TestBatchEnds(t *testing.T) {
-	server, raw := batchSocket(t, "127.0.0.1:0")
-	c := asker(t, netip.MustParseAddr("127.0.0.1"), server)
+	server, port := batchSocket(t, "127.0.0.1:0")
+	c := asker(t, netip.MustParseAddr("127.0.0.1"), port)
 	b := newBatch(4)
 	tell(t, c, "waits")
-	if err := server.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.receive(raw); !errors.Is(err, os.ErrDeadlineExceeded) || b.received != 0 {
+	server.stop()
+	if err := b.receive(server); !errors.Is(err, errStopped) || b.received != 0 {
 		t.Errorf("%d packets, %v", b.received, err)
 	}
-	if err := server.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.receive(raw); err != nil || b.received != 1 {
+	server.stopping.Store(false)
+	if err := b.receive(server); err != nil || b.received != 1 {
 		t.Fatalf("%d packets, %v", b.received, err)
 	}
-	b.reply(0, append(b.room(), "late"...))
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
+	if !server.begin() {
+		t.Fatal("the socket is closed")
 	}
-	if failed := b.send(raw); failed != 1 {
-		t.Errorf("%d replies were not sent by a closed socket", failed)
+	if err := server.Close(); err != nil || server.fd < 0 {
+		t.Errorf("closed under its reader: %v", err)
 	}
-	if err := b.receive(raw); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("receive on a closed socket: %v", err)
+	b.reply(0, append(b.room(), "last"...))
+	if failed := b.send(server); failed != 0 || hear(t, c) != "last" {
+		t.Errorf("%d replies of the reader were not sent", failed)
+	}
+	if err := b.receive(server); !errors.Is(err, errStopped) {
+		t.Errorf("receive after Close: %v", err)
+	}
+	if err := server.end(); err != nil || server.fd >= 0 {
+		t.Errorf("the reader is gone, the socket open: %v", err)
+	}
+	if server.begin() || server.Close() != nil {
+		t.Error("a closed socket is read, or cannot be closed again")
+	}
+}
+
+// TestBatchWaits: a reader that waits is woken by a packet, and by the end within the time it looks.
+//
+// Covers: A2, issue5 batch
+func TestBatchWaits(t *testing.T) {
+	server, port := batchSocket(t, "127.0.0.1:0")
+	c := asker(t, netip.MustParseAddr("127.0.0.1"), port)
+	got := make(chan string)
+	go func() {
+		defer close(got)
+		for b := newBatch(4); b.receive(server) == nil; {
+			for i := range b.received {
+				msg, _ := b.packet(i)
+				got <- string(msg)
+			}
+		}
+	}()
+	for _, text := range []string{"one", "two"} {
+		tell(t, c, text)
+		if s := <-got; s != text {
+			t.Errorf("got %q, want %q", s, text)
+		}
+	}
+	server.stop()
+	if s, open := <-got; open {
+		t.Errorf("got %q after the end", s)
 	}
 }
 
@@ -194,8 +228,8 @@ func TestBatchEnds(t *testing.T) {
 //
 // Covers: A2, issue5 no allocation
 func TestBatchAllocatesNothing(t *testing.T) {
-	server, raw := batchSocket(t, "0.0.0.0:0")
-	c := asker(t, netip.MustParseAddr("127.0.0.1"), server)
+	server, port := batchSocket(t, "0.0.0.0:0")
+	c := asker(t, netip.MustParseAddr("127.0.0.1"), port)
 	b, query, answer := newBatch(batchSize), []byte("query"), make([]byte, 16)
 	if n := testing.AllocsPerRun(200, func() {
 		for range 3 {
@@ -204,14 +238,14 @@ func TestBatchAllocatesNothing(t *testing.T) {
 			}
 		}
 		for left := 3; left > 0; left -= b.received {
-			if err := b.receive(raw); err != nil {
+			if err := b.receive(server); err != nil {
 				t.Fatal(err)
 			}
 			for i := range b.received {
 				msg, _ := b.packet(i)
 				b.reply(i, append(b.room(), msg...))
 			}
-			b.send(raw)
+			b.send(server)
 		}
 		for range 3 {
 			if _, err := c.Read(answer); err != nil {

@@ -7,27 +7,32 @@ import (
 	"time"
 )
 
-// connSet is the TCP connections that are open, counted in total and by client.
+// connSet is the connections that are open, counted in total and by client.
 type connSet struct {
 	total, perClient int
 
 	mu       sync.Mutex
-	open     map[*net.TCPConn]*member
+	open     map[*member]struct{}
 	byClient map[netip.Prefix]int
-	closed   bool
-	last     time.Time // until when idle connections may still ask; zero: as long as they like
-	running  sync.WaitGroup
+	// idle are the connections without a whole query, in a ring: the one that has been so for longest comes first.
+	idle    member
+	closed  bool
+	last    time.Time // until when idle connections may still ask; zero: as long as they like
+	running sync.WaitGroup
 }
 
 // member is one open connection.
 type member struct {
-	client netip.Prefix
-	idle   time.Time // since when it waits for a whole query; zero: it has one
+	conn   *net.TCPConn
+	client netip.Prefix // not valid: not counted by client
+
+	prev, next *member // in the ring of those that are idle; nil: it has a query
 }
 
 func (s *connSet) init(total, perClient int) {
 	s.total, s.perClient = total, perClient
-	s.open, s.byClient = map[*net.TCPConn]*member{}, map[netip.Prefix]int{}
+	s.open, s.byClient = map[*member]struct{}{}, map[netip.Prefix]int{}
+	s.idle.prev, s.idle.next = &s.idle, &s.idle
 }
 
 // clientKey is who counts as one client: an IPv4 address, or the /64 a host can take its IPv6 addresses from.
@@ -42,84 +47,124 @@ func clientKey(a netip.Addr) netip.Prefix {
 
 // add takes a connection in, or says which limit it is over. When all places are taken, the connection that has waited
 // longest for a query gives way (RFC 7766 section 6.2.3): clients that hold connections and ask nothing must not lock
-// out those that ask. Each add that succeeds is followed by remove and done.
-func (s *connSet) add(c *net.TCPConn, client netip.Addr) (refused string) {
-	key := clientKey(client)
+// out those that ask. Each add that succeeds is followed by remove and done. A client that is not valid is not counted.
+func (s *connSet) add(m *member, client netip.Addr) (refused string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	key := clientKey(client)
 	switch {
 	case s.closed:
 		return "total"
-	case s.byClient[key] >= s.perClient:
+	case client.IsValid() && s.byClient[key] >= s.perClient:
 		return "client"
 	case len(s.open) >= s.total && !s.evict():
 		return "total"
 	}
-	s.open[c] = &member{client: key, idle: time.Now()}
-	s.byClient[key]++
+	s.open[m] = struct{}{}
+	s.count(m, client)
+	s.wait(m)
 	s.running.Add(1)
 	return ""
 }
 
+// identify says who a connection that came by a proxy is of; false: that client has its share already.
+func (s *connSet) identify(m *member, client netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byClient[clientKey(client)] >= s.perClient {
+		return false
+	}
+	if _, in := s.open[m]; in {
+		s.count(m, client)
+	}
+	return true
+}
+
+func (s *connSet) count(m *member, client netip.Addr) {
+	if client.IsValid() {
+		m.client = clientKey(client)
+		s.byClient[m.client]++
+	}
+}
+
 // evict closes the connection that has been idle longest, if there is one. The caller holds the lock.
 func (s *connSet) evict() bool {
-	var oldest *net.TCPConn
-	var since time.Time
-	for c, m := range s.open {
-		if !m.idle.IsZero() && (oldest == nil || m.idle.Before(since)) {
-			oldest, since = c, m.idle
-		}
-	}
-	if oldest == nil {
+	oldest := s.idle.next
+	if oldest == &s.idle {
 		return false
 	}
 	s.drop(oldest)
-	_ = oldest.Close() // its goroutine sees the end and cleans up
+	_ = oldest.conn.Close() // its goroutine sees the end and cleans up
 	return true
 }
 
 // drop takes a connection out and reports whether it was still in. The caller holds the lock.
-func (s *connSet) drop(c *net.TCPConn) bool {
-	m := s.open[c]
-	if m == nil {
+func (s *connSet) drop(m *member) bool {
+	if _, in := s.open[m]; !in {
 		return false
 	}
-	delete(s.open, c)
+	delete(s.open, m)
+	m.unwait()
+	if !m.client.IsValid() {
+		return true
+	}
 	if s.byClient[m.client]--; s.byClient[m.client] == 0 {
 		delete(s.byClient, m.client)
 	}
 	return true
 }
 
-// remove takes a connection out; false: it has given way to another.
-func (s *connSet) remove(c *net.TCPConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.drop(c)
+// wait puts a connection to the end of those that are idle, unless it is among them. The caller holds the lock.
+func (s *connSet) wait(m *member) {
+	if m.next == nil {
+		m.prev, m.next = s.idle.prev, &s.idle
+		m.prev.next, m.next.prev = m, m
+	}
 }
 
-// await marks a connection as waiting for a query, and ends the wait after idle.
-func (s *connSet) await(c *net.TCPConn, idle time.Duration) error {
+// unwait takes a connection out of those that are idle. The caller holds the lock.
+func (m *member) unwait() {
+	if m.next != nil {
+		m.prev.next, m.next.prev = m.next, m.prev
+		m.prev, m.next = nil, nil
+	}
+}
+
+// remove takes a connection out; false: it has given way to another.
+func (s *connSet) remove(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if m := s.open[c]; m != nil && m.idle.IsZero() {
-		m.idle = now
+	return s.drop(m)
+}
+
+// await marks a connection as waiting for a query, and ends the wait after some time.
+func (s *connSet) await(m *member, most time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, in := s.open[m]; in {
+		s.wait(m)
 	}
-	until := now.Add(idle)
+	until := time.Now().Add(most)
 	if !s.last.IsZero() && s.last.Before(until) {
 		until = s.last
 	}
-	return c.SetReadDeadline(until)
+	return m.conn.SetReadDeadline(until)
+}
+
+// idles marks a connection as waiting whose deadlines are another's to set.
+func (s *connSet) idles(m *member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, in := s.open[m]; in {
+		s.wait(m)
+	}
 }
 
 // asked marks a connection as having a whole query.
-func (s *connSet) asked(c *net.TCPConn) {
+func (s *connSet) asked(m *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.open[c]; m != nil {
-		m.idle = time.Time{}
-	}
+	m.unwait()
 }
 
 // lastWord is how long a connection may still ask when the server ends: a query that is on its way is answered.
@@ -129,15 +174,13 @@ const lastWord = 200 * time.Millisecond
 func (s *connSet) drain(most time.Duration) {
 	s.mu.Lock()
 	s.last = time.Now().Add(min(lastWord, most))
-	for c, m := range s.open {
-		if !m.idle.IsZero() {
-			_ = c.SetReadDeadline(s.last) // fails when it is closed already
-		}
+	for m := s.idle.next; m != &s.idle; m = m.next {
+		_ = m.conn.SetReadDeadline(s.last) // fails when it is closed already
 	}
 	s.mu.Unlock()
 	cut := time.AfterFunc(most, s.close)
 	defer cut.Stop()
-	s.wait()
+	s.gone()
 }
 
 func (s *connSet) done() { s.running.Done() }
@@ -147,10 +190,10 @@ func (s *connSet) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for c := range s.open {
-		_ = c.Close() // its goroutine sees the end and cleans up
+	for m := range s.open {
+		_ = m.conn.Close() // its goroutine sees the end and cleans up
 	}
 }
 
-// wait returns when the goroutine of every connection has ended.
-func (s *connSet) wait() { s.running.Wait() }
+// gone returns when the goroutine of every connection has ended.
+func (s *connSet) gone() { s.running.Wait() }

@@ -4,20 +4,24 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"steerpoint/authdns/internal/proxyproto"
 	"steerpoint/internal/inherit"
 )
 
-// Config says where to listen and what a client may use up. Every field but Inherited must be set.
+// Config says where to listen and what a client may use up. Every field must be set but Inherited and those for
+// encryption and proxies.
 type Config struct {
 	Listen     []netip.AddrPort // UDP and TCP on each; port 0: one that is free for both
 	Sockets    int              // UDP sockets an address
@@ -31,6 +35,14 @@ type Config struct {
 	TCPWrite     time.Duration // for the client to take a reply
 	TCPTotal     int           // connections
 	TCPPerClient int           // of one IPv4 address or IPv6 /64
+
+	// DoT and DoH are where encrypted queries are taken; port 0: any free one. They need TLS, and DoH needs Web. Their
+	// connections are counted with all others, and have the same times.
+	DoT, DoH []netip.AddrPort
+	TLS      *tls.Config  // see func TLS
+	Web      http.Handler // of the requests of DoH; the client is in their RemoteAddr
+	// Proxies begin each connection by saying whose it is.
+	Proxies proxyproto.Trusted
 }
 
 // Handler answers messages for one socket or connection; it is not called concurrently.
@@ -40,8 +52,14 @@ type Handler interface {
 	Handle(reply, msg []byte, client netip.Addr, now time.Time) []byte
 }
 
-// Handlers makes the handler of one more UDP socket or TCP connection.
-type Handlers func(tcp bool) Handler
+// Streamer is a Handler whose replies may be several messages, on connections.
+type Streamer interface {
+	// More appends the next message of the reply to the message handled last, or nothing when that was all of it.
+	More(reply []byte) []byte
+}
+
+// Handlers makes one more handler of a UDP socket, or of a connection for the time in which something comes on it.
+type Handlers func(t Transport) Handler
 
 // Counters is told of what happens on the sockets. Its methods are called concurrently.
 type Counters struct {
@@ -49,7 +67,8 @@ type Counters struct {
 	// TCPRefused is told why a connection was closed before it was used: total or client.
 	TCPRefused func(reason string)
 	// TCPEnded is told of a connection that was cut: read (the message did not come in time), write (the client did
-	// not take its reply), message (what came was no query), evicted (it had no whole query and gave way to another).
+	// not take its reply), message (what came was no query), evicted (it had no whole query and gave way to another),
+	// handshake (of TLS, failed), proxy (it came from a proxy, and who it is of was not said).
 	TCPEnded func(reason string)
 	// UDPFailed is told of a packet that could not be received or sent: read or write.
 	UDPFailed func(op string)
@@ -63,9 +82,14 @@ type Server struct {
 	log      *slog.Logger
 
 	bound []netip.AddrPort
-	udp   []*net.UDPConn
+	udp   []*udpSocket
 	tcp   []*net.TCPListener
 	conns connSet
+
+	dot, doh []*net.TCPListener
+	tls      *tls.Config // of DoT
+	web      *web        // of DoH; nil: there is none
+	sessions [Transports]sessions
 
 	drainTime time.Duration // drainTime, but in tests
 }
@@ -81,6 +105,10 @@ const portTries = 20
 func Listen(ctx context.Context, cfg Config, handlers Handlers, count Counters, log *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, handlers: handlers, count: count, log: log, drainTime: drainTime}
 	s.conns.init(cfg.TCPTotal, cfg.TCPPerClient)
+	if err := cfg.checkEncrypted(); err != nil {
+		return nil, err
+	}
+	s.prepare()
 	for _, addr := range cfg.Listen {
 		err := s.bind(ctx, addr)
 		for try := 1; addr.Port() == 0 && errors.Is(err, syscall.EADDRINUSE) && try < portTries; try++ {
@@ -89,6 +117,9 @@ func Listen(ctx context.Context, cfg Config, handlers Handlers, count Counters, 
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
+	}
+	if err := s.bindEncrypted(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -103,8 +134,14 @@ func (s *Server) bind(ctx context.Context, addr netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("tcp %s: %w", local, errors.Join(err, closeAll(udp)))
 	}
-	s.udp = append(s.udp, udp...)
 	s.tcp = append(s.tcp, l.(*net.TCPListener))
+	for i, c := range udp {
+		socket, err := newUDPSocket(c)
+		if err != nil {
+			return fmt.Errorf("udp %s: %w", addr, errors.Join(err, closeAll(udp[i+1:])))
+		}
+		s.udp = append(s.udp, socket)
+	}
 	s.bound = append(s.bound, local)
 	return nil
 }
@@ -142,10 +179,12 @@ func (s *Server) Bound() []netip.AddrPort { return s.bound }
 func (s *Server) Close() error {
 	var errs []error
 	for _, c := range s.udp {
-		errs = append(errs, ignoreClosed(c.Close()))
+		errs = append(errs, c.Close())
 	}
-	for _, l := range s.tcp {
-		errs = append(errs, ignoreClosed(l.Close()))
+	for _, listeners := range s.streams() {
+		for _, l := range listeners {
+			errs = append(errs, ignoreClosed(l.Close()))
+		}
 	}
 	s.conns.close()
 	return errors.Join(errs...)
@@ -169,21 +208,30 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, c := range s.udp {
 		udp.Go(func() error { return s.serveUDP(ctx, c) })
 	}
-	for _, l := range s.tcp {
-		tcp.Go(func() error { s.serveTCP(ctx, l); return nil })
+	for t, listeners := range s.streams() {
+		for _, l := range listeners {
+			tcp.Go(func() error { s.accept(ctx, l, Transport(t)); return nil })
+		}
+	}
+	if s.web != nil {
+		udp.Go(s.web.serve)
 	}
 	udp.Go(func() error {
 		<-ctx.Done()
 		var errs []error
 		// TCP first: UDP clients are answered while the others are waited for.
-		for _, l := range s.tcp {
-			errs = append(errs, ignoreClosed(l.Close()))
+		for _, listeners := range s.streams() {
+			for _, l := range listeners {
+				errs = append(errs, ignoreClosed(l.Close()))
+			}
 		}
 		errs = append(errs, tcp.Wait()) // from here on no connection is new
+		if s.web != nil {
+			defer s.web.shutdown()()
+		}
 		s.conns.drain(s.drainTime)
 		for _, c := range s.udp {
-			// A deadline that is over: a read that waits ends, and none takes a packet any more.
-			errs = append(errs, ignoreClosed(c.SetReadDeadline(time.Unix(1, 0))))
+			c.stop()
 		}
 		return errors.Join(errs...)
 	})

@@ -1,26 +1,20 @@
 package server
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 )
 
 const (
 	lengthLen = 2 // RFC 1035 section 4.2.2
 	headerLen = 12
-	// readAhead holds a burst of pipelined queries.
-	readAhead = 2048
 )
 
-// serveTCP accepts connections until the listener is closed.
-func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) {
+// accept takes connections in until the listener is closed.
+func (s *Server) accept(ctx context.Context, l *net.TCPListener, t Transport) {
 	for {
 		c, err := l.AcceptTCP()
 		if err != nil {
@@ -33,97 +27,107 @@ func (s *Server) serveTCP(ctx context.Context, l *net.TCPListener) {
 			}
 			continue
 		}
-		s.admit(c)
+		s.admit(c, t)
 	}
 }
 
 // admit serves a connection on its own goroutine, unless that would be one too many.
-func (s *Server) admit(c *net.TCPConn) {
-	client := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	if reason := s.conns.add(c, client); reason != "" {
+func (s *Server) admit(c *net.TCPConn, t Transport) {
+	peer := c.RemoteAddr().(*net.TCPAddr).AddrPort()
+	peer = netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port())
+	m, client := &member{conn: c}, peer.Addr()
+	proxied := s.cfg.Proxies.Contains(client)
+	if proxied { // it speaks for many, who are counted when it has said for whom
+		client = netip.Addr{}
+	}
+	if reason := s.conns.add(m, client); reason != "" {
 		s.count.TCPRefused(reason)
 		_ = c.Close() // nothing was promised on it
 		return
 	}
 	s.count.TCPOpened()
 	go func() {
-		defer s.conns.done()
-		reason := s.converse(c, client)
-		// Removed before it is closed, so that a client that sees the end may come back at once.
-		if !s.conns.remove(c) {
-			reason = "evicted"
+		peer, ok := s.introduced(m, peer, proxied)
+		switch {
+		case !ok:
+		case t == DoH:
+			s.web.take(m, peer) // which ends it
+		default:
+			s.leave(m, s.converse(m, t, peer.Addr()))
 		}
-		_ = c.Close() // the conversation is over; its own error is in reason
-		if reason != "" {
-			s.count.TCPEnded(reason)
-		}
-		s.count.TCPClosed()
 	}()
 }
 
+// leave ends a connection. cut is why, "" for an ordinary end.
+func (s *Server) leave(m *member, cut string) {
+	defer s.conns.done()
+	// Removed before it is closed, so that a client that sees the end may come back at once.
+	if !s.conns.remove(m) {
+		cut = "evicted"
+	}
+	_ = m.conn.Close() // the conversation is over; its own error is in cut
+	if cut != "" {
+		s.count.TCPEnded(cut)
+	}
+	s.count.TCPClosed()
+}
+
 // converse answers queries on a connection, in the order they come, until the client ends it, falls silent or
-// misbehaves. It returns why it was cut, "" for an ordinary end. Each answer is one write (RFC 7766 section 8).
-func (s *Server) converse(c *net.TCPConn, client netip.Addr) (cut string) {
-	handler := s.handlers(true)
-	in := bufio.NewReaderSize(c, readAhead)
-	var msg, out []byte
+// misbehaves. It returns why it was cut, "" for an ordinary end.
+func (s *Server) converse(m *member, t Transport, client netip.Addr) (cut string) {
+	talk, err := s.open(m, t)
+	if err != nil {
+		return "handshake"
+	}
 	for {
-		if err := s.awaitQuery(c, in); err != nil {
-			return ""
+		if err := s.conns.await(m, s.cfg.TCPIdle); err != nil {
+			break
 		}
-		var err error
-		if msg, err = readMessage(in, msg); err != nil {
-			return "read"
+		x, err := talk.first()
+		if err != nil {
+			break
 		}
-		s.conns.asked(c)
-		if len(msg) < headerLen {
-			return "message"
+		end, cut := s.burst(m, talk, x, client)
+		s.sessions[t].put(x)
+		if end && cut != "" {
+			return cut
 		}
-		out = handler.Handle(append(out[:0], 0, 0), msg, client, time.Now())
-		if len(out) <= lengthLen {
-			return "message"
-		}
-		binary.BigEndian.PutUint16(out, uint16(len(out)-lengthLen))
-		if err := c.SetWriteDeadline(time.Now().Add(s.cfg.TCPWrite)); err != nil {
-			return ""
-		}
-		if _, err := c.Write(out); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return "write"
-			}
-			return ""
+		if end {
+			break
 		}
 	}
+	_ = talk.Close() // with the last word of TLS; whether it is heard does not matter
+	return ""
 }
 
-// awaitQuery waits for the first octet of the next query and then gives the rest of it its own, shorter time: octet by
-// octet is allowed, for ever is not.
+// burst answers what comes in a row, until nothing is left of it. It reports whether the connection is to end, and why
+// it was cut.
 //
-// Until the query is whole the connection counts as waiting for it: were its first octet enough to keep its place, one
-// octet on each connection would lock everybody out.
-func (s *Server) awaitQuery(c *net.TCPConn, in *bufio.Reader) error {
-	if err := s.conns.await(c, s.cfg.TCPIdle); err != nil {
-		return err
-	}
-	if in.Buffered() == 0 {
-		if _, err := in.Peek(1); err != nil {
-			return err
+// Until a query is whole the connection counts as waiting for it: were its first octet enough to keep its place, one
+// octet on each connection would lock everybody out. From its first octet to its last a query has its own, shorter time:
+// octet by octet is allowed, for ever is not.
+func (s *Server) burst(m *member, talk talk, x *session, client netip.Addr) (end bool, cut string) {
+	for {
+		answered, cut := s.answer(m, talk, x, client)
+		switch {
+		case cut == endOfTalk:
+			return true, ""
+		case cut != "":
+			return true, cut
+		case len(x.in) == 0:
+			return false, ""
+		}
+		if answered || x.begun.IsZero() {
+			x.begun = time.Now()
+		}
+		if err := s.conns.await(m, s.cfg.TCPMessage-time.Since(x.begun)); err != nil {
+			return true, ""
+		}
+		if err := x.read(talk); err != nil {
+			return true, "read"
 		}
 	}
-	return c.SetReadDeadline(time.Now().Add(s.cfg.TCPMessage))
 }
 
-// readMessage reads one message with its length prefix into buf, which grows as needed.
-func readMessage(in *bufio.Reader, buf []byte) ([]byte, error) {
-	var length [lengthLen]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return buf, err
-	}
-	n := int(binary.BigEndian.Uint16(length[:]))
-	if cap(buf) < n {
-		buf = make([]byte, n)
-	}
-	buf = buf[:n]
-	_, err := io.ReadFull(in, buf)
-	return buf, err
-}
+// endOfTalk is a write that failed since the client went away: an ordinary end.
+const endOfTalk = "gone"

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
 	"time"
 )
 
@@ -18,19 +16,19 @@ const (
 	batchSize = 32
 )
 
-// serveUDP answers on one socket until it is closed, or its deadline says that the next packet is not ours. Under load
-// it takes and answers packets by the batch; alone, a packet is answered as it comes.
-func (s *Server) serveUDP(ctx context.Context, c *net.UDPConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
+// serveUDP answers on one socket until it is closed, or was told that the next packet is not ours. Under load it takes and
+// answers packets by the batch; alone, a packet is answered as it comes.
+func (s *Server) serveUDP(ctx context.Context, c *udpSocket) (err error) {
+	if !c.begin() {
+		return nil
 	}
-	handler, b := s.handlers(false), newBatch(batchSize)
+	defer func() { err = c.end() }()
+	handler, b := s.handlers(UDP), newBatch(batchSize)
 	for {
-		err := b.receive(raw)
+		err := b.receive(c)
 		switch {
 		case err == nil:
-		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, errStopped):
 			return nil
 		default:
 			s.count.UDPFailed("read")
@@ -45,7 +43,7 @@ func (s *Server) serveUDP(ctx context.Context, c *net.UDPConn) error {
 			b.reply(i, handler.Handle(b.room(), msg, from, now))
 		}
 		// What fails: a full queue, a forged source nobody can route to. The client asks again, or never asked.
-		for range b.send(raw) {
+		for range b.send(c) {
 			s.count.UDPFailed("write")
 		}
 	}

@@ -58,6 +58,7 @@ type Query struct {
 	UDPSize uint16
 	Version uint8
 	DO      bool
+	CO      bool // compact answers are understood (RFC 9824 section 5)
 
 	HasECS    bool
 	ECS       ECS
@@ -66,6 +67,8 @@ type Query struct {
 	Keepalive bool
 	// ZoneVersion asks which version of the zone the answer is of.
 	ZoneVersion bool
+	// TSIG: a record in the additional section signs the message.
+	TSIG bool
 
 	name    [maxName]byte
 	nameLen int
@@ -98,7 +101,7 @@ func (q *Query) reset() {
 	q.Question, q.Type, q.Class, q.nameLen = nil, 0, 0, 0
 	q.EDNS, q.UDPSize, q.Version, q.DO = false, 0, 0, false
 	q.HasECS, q.ECS, q.Cookie = false, ECS{}, nil
-	q.NSID, q.Keepalive, q.ZoneVersion = false, false, false
+	q.NSID, q.Keepalive, q.ZoneVersion, q.TSIG, q.CO = false, false, false, false, false
 }
 
 func (q *Query) parseBody(msg []byte) Verdict {
@@ -210,6 +213,7 @@ func (q *Query) record(msg []byte, off int, additional bool) (next int, v Verdic
 		return 0, FormErr
 	}
 	if rrType != TypeOPT {
+		q.TSIG = q.TSIG || rrType == TypeTSIG && additional
 		return next, OK
 	}
 	if !root || !additional || q.EDNS { // one OPT, at the root, in additional: RFC 6891 section 6.1.1
@@ -219,6 +223,7 @@ func (q *Query) record(msg []byte, off int, additional bool) (next int, v Verdic
 	q.UDPSize = binary.BigEndian.Uint16(msg[off+2:])
 	q.Version = msg[off+5]
 	q.DO = msg[off+6]&0x80 != 0
+	q.CO = msg[off+6]&0x40 != 0
 	if q.Version > 0 {
 		return next, OK // what the options of a later version look like is not known
 	}

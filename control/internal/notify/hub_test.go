@@ -340,7 +340,9 @@ func TestSecretsStayIn(t *testing.T) {
 func TestKeyFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"open": 0o644, "group": 0o640, "good": 0o600, "strict": 0o400} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(" "+testSecret+"\n"), mode); err != nil {
+		path := filepath.Join(dir, name)
+		// The mode of a new file goes through the umask of whoever runs the test.
+		if err := errors.Join(os.WriteFile(path, []byte(" "+testSecret+"\n"), 0o600), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := readKey(dir, name)

@@ -15,7 +15,7 @@ var ownNames = []string{"ca", "etcd", "format", "lock", "notify", "restore.unfin
 
 // ownFamilies also begin the names of files that stand beside them while they are written or set aside, such as
 // history.db-wal, admin.token.tmp and core.state.damaged-20260102T030405Z.
-var ownFamilies = []string{"admin.token", "core.state", "dns.map", "history.db", "run.state", "seal.key", "steer.yaml"}
+var ownFamilies = []string{"admin.token", "core.state", "dns.keys", "dns.map", "history.db", "run.state", "seal.key", "steer.yaml", "zone.key"}
 
 func ownName(name string) bool {
 	return slices.Contains(ownNames, name) || slices.ContainsFunc(ownFamilies, func(f string) bool {

@@ -54,6 +54,8 @@ type Node struct {
 	Latest  time.Time `json:"latest"`
 	// Authority is the hash of the authority that signed it.
 	Authority string `json:"authority"`
+	// PublicKey is that of the certificate, PKIX in DER; empty: it was given by a version that did not note it.
+	PublicKey []byte `json:"publicKey,omitempty"`
 
 	Revoked    time.Time `json:"revoked,omitzero"`
 	RevokedBy  string    `json:"revokedBy,omitempty"`

@@ -148,7 +148,7 @@ func TestNothingIsSkipped(t *testing.T) {
 		text, insert := files[name], " unknown => new, "
 		at := openings(text)
 		if strings.HasPrefix(name, "zones") {
-			insert, at = "unknown HINFO a b\n", between(text)
+			insert, at = "unknown MINFO a b\n", between(text)
 		}
 		if os.Getenv("STEER_LONG") != "" {
 			for _, i := range at {

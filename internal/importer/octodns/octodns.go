@@ -9,6 +9,7 @@ import (
 
 	"steerpoint/internal/importer"
 	"steerpoint/internal/importer/tree"
+	"steerpoint/internal/rrdata"
 )
 
 // defaultTTL is octoDNS's own default for records without one, in seconds.
@@ -115,7 +116,7 @@ func (c *converter) static(r *record) {
 	}
 	write := writers()[r.kind]
 	if write == nil {
-		c.b.Lost(r.n, r.kind+" record of "+r.name, "left out: a Zone holds no "+r.kind+" records", "serve it from another name server, or leave this zone there")
+		c.b.Lost(r.n, r.kind+" record of "+r.name, "left out: this import does not read its values", "write it into the Zone by hand, as in a zone file")
 		return
 	}
 	list := r.values()
@@ -138,13 +139,31 @@ func writers() map[string]func(v *tree.Node) (text string, ok bool) {
 	return map[string]func(v *tree.Node) (string, bool){
 		"A": plain, "AAAA": plain, "CNAME": plain, "NS": plain, "PTR": plain,
 		"TXT": func(v *tree.Node) (string, bool) {
-			return importer.Quote(strings.ReplaceAll(v.Str(), `\;`, ";")), v.Kind == tree.Scalar && !v.Null
+			return rrdata.Quote(strings.ReplaceAll(v.Str(), `\;`, ";")), v.Kind == tree.Scalar && !v.Null
 		},
 		"MX": func(v *tree.Node) (string, bool) {
 			return fields(v, []string{"preference", "priority"}, []string{"exchange", "value"})
 		},
 		"SRV": func(v *tree.Node) (string, bool) {
 			return fields(v, []string{"priority"}, []string{"weight"}, []string{"port"}, []string{"target"})
+		},
+		"DS": func(v *tree.Node) (string, bool) {
+			return fields(v, []string{"key_tag"}, []string{"algorithm"}, []string{"digest_type"}, []string{"digest"})
+		},
+		"SSHFP": func(v *tree.Node) (string, bool) {
+			return fields(v, []string{"algorithm"}, []string{"fingerprint_type"}, []string{"fingerprint"})
+		},
+		"TLSA": func(v *tree.Node) (string, bool) {
+			return fields(v, []string{"certificate_usage"}, []string{"selector"}, []string{"matching_type"}, []string{"certificate_association_data"})
+		},
+		"NAPTR": func(v *tree.Node) (string, bool) {
+			first, ok := fields(v, []string{"order"}, []string{"preference"})
+			parts := []string{first}
+			for _, name := range []string{"flags", "service", "regexp"} {
+				parts = append(parts, rrdata.Quote(v.Get(name).Str()))
+			}
+			last, also := fields(v, []string{"replacement"})
+			return strings.Join(append(parts, last), " "), ok && also
 		},
 		"CAA": func(v *tree.Node) (string, bool) {
 			flags := "0"
@@ -153,7 +172,7 @@ func writers() map[string]func(v *tree.Node) (text string, ok bool) {
 			}
 			text, ok := fields(v, []string{"tag"})
 			value := v.Get("value")
-			return flags + " " + text + " " + importer.Quote(value.Str()), ok && value != nil
+			return flags + " " + text + " " + rrdata.Quote(value.Str()), ok && value != nil
 		},
 	}
 }
@@ -199,7 +218,7 @@ func (c *converter) alias(r *record) {
 	case found:
 		c.b.Remark(r.n, what, "a copy of the addresses of that name: a change there must be made here too", "")
 	case apex:
-		c.b.Lost(r.n, what, "left out: at the zone itself no CNAME can stand", "write an A record or a Service with the addresses behind "+to)
+		c.zone.Record(r.name, "ALIAS", c.ttl(r), to+".", list[0])
 	default:
 		c.zone.Record(r.name, "CNAME", c.ttl(r), to+".", list[0])
 		c.b.Remark(r.n, what, "a CNAME record", "")

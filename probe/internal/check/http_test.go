@@ -23,13 +23,12 @@ const well = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 func TestHTTPResults(t *testing.T) {
 	long := strings.Repeat("x", 70<<10)
 	for _, row := range []struct {
-		name    string
-		handle  func(net.Conn)
-		get     string // GET with this text expected in the body; "-": GET without; "": HEAD
-		timeout time.Duration
-		cause   report.Cause // "": ok
-		detail  string
-		status  int
+		name   string
+		handle func(net.Conn)
+		get    string       // GET with this text expected in the body; "-": GET without; "": HEAD
+		cause  report.Cause // "": ok
+		detail string
+		status int
 	}{
 		{name: "ok", handle: answer("HTTP/1.1 200 OK\r\n\r\n"), status: 200},
 		{name: "ok from an old server", handle: answer("HTTP/1.0 204 No Content\r\n\r\n"), status: 204},
@@ -50,13 +49,13 @@ func TestHTTPResults(t *testing.T) {
 		{name: "body breaks off", handle: answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"), get: "-", cause: report.CauseReset, detail: "reading the body", status: 200},
 		{name: "chunks break off", handle: answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello"), get: "-", cause: report.CauseReset, status: 200},
 		{name: "bad chunks", handle: answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello"), get: "-", cause: report.CauseProtocol, detail: "body", status: 200},
-		{name: "silent", handle: hold, timeout: short, cause: report.CauseTimeout},
+		{name: "silent", handle: hold, cause: report.CauseTimeout},
 		{name: "closes at once", handle: func(net.Conn) {}, cause: report.CauseReset},
 		{name: "closes after the request", handle: answer(""), cause: report.CauseReset, detail: "waiting for the response"},
 		{name: "header breaks off", handle: answer("HTTP/1.1 200 OK\r\nServ"), cause: report.CauseReset, detail: "reading the response header"},
 		{name: "resets", handle: reset, cause: report.CauseReset},
-		{name: "header drips", handle: drip("HTTP/1.1 200 OK\r\n", "a", 5*time.Millisecond), timeout: short, cause: report.CauseTimeout},
-		{name: "body drips", handle: drip("HTTP/1.1 200 OK\r\n\r\n", "a", 5*time.Millisecond), get: "-", timeout: short, cause: report.CauseTimeout, detail: "reading the body", status: 200},
+		{name: "header drips", handle: drip("HTTP/1.1 200 OK\r\n", "a", 5*time.Millisecond), cause: report.CauseTimeout},
+		{name: "body drips", handle: drip("HTTP/1.1 200 OK\r\n\r\n", "a", 5*time.Millisecond), get: "-", cause: report.CauseTimeout, detail: "reading the body", status: 200},
 		{name: "endless field", handle: drip("HTTP/1.1 200 OK\r\nA: ", long, 0), cause: report.CauseProtocol, detail: "64 KiB"},
 		{name: "endless fields", handle: drip("HTTP/1.1 200 OK\r\n", "A: b\r\n", 0), cause: report.CauseProtocol, detail: "64 KiB"},
 		{name: "endless interim responses", handle: drip("", "HTTP/1.1 100 Continue\r\n\r\n", 0), cause: report.CauseProtocol, detail: "64 KiB"},
@@ -76,10 +75,12 @@ func TestHTTPResults(t *testing.T) {
 				task.Method = "GET"
 				task.Body = strings.Trim(row.get, "-")
 			}
-			if row.timeout > 0 {
-				task.Timeout = row.timeout
+			var o report.Observation
+			if row.cause == report.CauseTimeout {
+				o = runOut(t, newChecker(Config{}), task, row.detail)
+			} else {
+				o = run(t, newChecker(Config{}), task)
 			}
-			o := run(t, newChecker(Config{}), task)
 			if row.cause == "" {
 				if !o.OK || o.Cause != "" || o.Latency <= 0 {
 					t.Errorf("got %+v", o)
@@ -220,14 +221,12 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// nobody is a port that no program is given by chance, as one may be that was free a moment ago.
+var nobody = netip.MustParseAddrPort("127.0.0.1:1")
+
 // TestRefused: nobody listens.
 func TestRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().(*net.TCPAddr).AddrPort()
-	l.Close()
+	addr := nobody
 	for _, kind := range []string{"tcp", "http", "https"} {
 		wantFailure(t, run(t, newChecker(Config{}), task(kind, addr)), report.CauseRefused, addr.String())
 	}
@@ -254,9 +253,9 @@ func TestStopped(t *testing.T) {
 		"silent": hold,
 		"header": drip("HTTP/1.1 200 OK\r\n", "a", time.Millisecond),
 	} {
-		reached := make(chan struct{})
+		reached := make(chan struct{}, 2) // of both kinds
 		p := serve(t, "127.0.0.1:0", func(c net.Conn) {
-			close(reached)
+			reached <- struct{}{}
 			handle(c)
 		})
 		for _, kind := range []string{"http", "https"} {
@@ -273,7 +272,6 @@ func TestStopped(t *testing.T) {
 			go func() { got <- newChecker(Config{}).Run(ctx, g) }()
 			if kind == "http" {
 				<-reached
-				reached = make(chan struct{})
 			}
 			cancel()
 			wantFailure(t, <-got, report.CauseLocal, "stopped")

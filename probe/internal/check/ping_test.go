@@ -1,6 +1,7 @@
 package check
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -25,6 +26,12 @@ func TestPingLoopback(t *testing.T) {
 	open := 0
 	for name, socket := range map[string]func(netip.Addr) (pinger, error){"ping": pingSocket, "raw": rawSocket} {
 		for _, address := range []string{"127.0.0.1", "::1"} {
+			if l, err := net.ListenPacket("udp", net.JoinHostPort(address, "0")); err != nil {
+				t.Logf("no %s here: %v", address, err)
+				continue
+			} else if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
 			conn, err := socket(netip.MustParseAddr(address))
 			if err != nil {
 				t.Logf("%s socket to %s: %v", name, address, err)

@@ -19,12 +19,12 @@ import (
 // nameServer is a real server on UDP and TCP of one port.
 func nameServer(t *testing.T, handle dns.HandlerFunc) netip.AddrPort {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", ownLoopback())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pc, err := net.ListenPacket("udp", l.Addr().String())
-	if err != nil { // taken by another test's UDP socket
+	if err != nil {
 		l.Close()
 		t.Fatal(err)
 	}
@@ -141,15 +141,14 @@ func TestDNSPeers(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		handle func(*net.UDPConn, netip.AddrPort, []byte)
-		slow   bool
 		cause  report.Cause
 		detail string
 	}{
-		{name: "other ID", handle: reply(func(m *dns.Msg) { m.Id++ }), slow: true, cause: report.CauseTimeout, detail: "1 wrong answer was ignored"},
-		{name: "other name", handle: reply(func(m *dns.Msg) { m.Question[0].Name = "a.example." }), slow: true, cause: report.CauseTimeout, detail: "1 wrong answer"},
-		{name: "other type", handle: reply(func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA }), slow: true, cause: report.CauseTimeout, detail: "1 wrong answer"},
-		{name: "a question", handle: reply(func(m *dns.Msg) { m.Response = false }), slow: true, cause: report.CauseTimeout, detail: "1 wrong answer"},
-		{name: "no question", handle: reply(func(m *dns.Msg) { m.Question = nil }), slow: true, cause: report.CauseTimeout, detail: "1 wrong answer"},
+		{name: "other ID", handle: reply(func(m *dns.Msg) { m.Id++ }), cause: report.CauseTimeout, detail: "1 wrong answer was ignored"},
+		{name: "other name", handle: reply(func(m *dns.Msg) { m.Question[0].Name = "a.example." }), cause: report.CauseTimeout, detail: "1 wrong answer"},
+		{name: "other type", handle: reply(func(m *dns.Msg) { m.Question[0].Qtype = dns.TypeAAAA }), cause: report.CauseTimeout, detail: "1 wrong answer"},
+		{name: "a question", handle: reply(func(m *dns.Msg) { m.Response = false }), cause: report.CauseTimeout, detail: "1 wrong answer"},
+		{name: "no question", handle: reply(func(m *dns.Msg) { m.Question = nil }), cause: report.CauseTimeout, detail: "1 wrong answer"},
 		{name: "no question in an error", handle: reply(func(m *dns.Msg) { m.Question, m.Rcode = nil, dns.RcodeFormatError }), cause: report.CauseStatus, detail: "FORMERR"},
 		{name: "garbage, then the answer", handle: func(c *net.UDPConn, to netip.AddrPort, b []byte) {
 			send(c, to, []byte("SSH-2.0"))
@@ -157,17 +156,15 @@ func TestDNSPeers(t *testing.T) {
 			reply(func(*dns.Msg) {})(c, to, b)
 		}, detail: "2 wrong answers were ignored"},
 		{name: "flood", handle: func(c *net.UDPConn, to netip.AddrPort, b []byte) {
-			for range 4 * wrongLimit {
-				send(c, to, b[:20])
-				time.Sleep(50 * time.Microsecond) // or the receiver's buffer drops most
-			}
+			flood(c, to, b[:20])
 		}, cause: report.CauseProtocol, detail: "256 datagrams"},
 		{name: "cut short, and no TCP", handle: reply(func(m *dns.Msg) { m.Truncated = true }), cause: report.CauseRefused, detail: "refused the connection"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			tk := dnsTask(serveUDP(t, "127.0.0.1:0", row.handle), wwwA)
-			if row.slow {
-				tk.Timeout = short
+			tk := dnsTask(serveUDP(t, ownLoopback(), row.handle), wwwA)
+			if row.cause == report.CauseTimeout {
+				wantFailure(t, runOut(t, newChecker(Config{}), tk, row.detail), row.cause, row.detail)
+				return
 			}
 			o := run(t, newChecker(Config{}), tk)
 			if row.cause != "" {
@@ -185,7 +182,6 @@ func TestDNSOverTCPPeers(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		handle func(net.Conn)
-		slow   bool
 		cause  report.Cause
 		detail string
 	}{
@@ -193,24 +189,25 @@ func TestDNSOverTCPPeers(t *testing.T) {
 		{name: "empty", handle: func(c net.Conn) { c.Write(frame(nil)); hold(c) }, cause: report.CauseProtocol, detail: "not the answer"},
 		{name: "closes", handle: func(c net.Conn) { io.ReadFull(c, make([]byte, 20)) }, cause: report.CauseReset},
 		{name: "breaks off", handle: func(c net.Conn) { c.Write([]byte{0xff, 0xff, 1}); c.(*net.TCPConn).CloseWrite(); hold(c) }, cause: report.CauseReset},
-		{name: "silent", handle: hold, slow: true, cause: report.CauseTimeout, detail: "over TCP"},
+		{name: "silent", handle: hold, cause: report.CauseTimeout, detail: "over TCP"},
 		{name: "drips", handle: func(c net.Conn) {
 			for c.Write([]byte{0xff, 0xff}); ; time.Sleep(5 * time.Millisecond) {
 				if _, err := c.Write([]byte{0}); err != nil {
 					return
 				}
 			}
-		}, slow: true, cause: report.CauseTimeout, detail: "over TCP"},
+		}, cause: report.CauseTimeout, detail: "over TCP"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := serve(t, "127.0.0.1:0", row.handle)
+			p := serve(t, ownLoopback(), row.handle)
 			serveUDP(t, p.addr.String(), func(c *net.UDPConn, to netip.AddrPort, b []byte) {
 				b[2] |= 0x82 // QR and TC
 				send(c, to, b)
 			})
 			tk := dnsTask(p.addr, wwwA)
-			if row.slow {
-				tk.Timeout = short
+			if row.cause == report.CauseTimeout {
+				wantFailure(t, runOut(t, newChecker(Config{}), tk, row.detail), row.cause, row.detail)
+				return
 			}
 			wantFailure(t, run(t, newChecker(Config{}), tk), row.cause, row.detail)
 		})

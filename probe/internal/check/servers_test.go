@@ -9,8 +9,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	plenty = 20 * time.Second       // for probes that must succeed, on however slow a machine
-	short  = 150 * time.Millisecond // for probes that must time out
+	short  = 150 * time.Millisecond // for probes that must time out, wherever they are then
 )
 
 // peer is a server on loopback whose every connection is handled by a function; connections are closed when it
@@ -45,6 +47,11 @@ func (p *peer) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hits
+}
+
+// ownLoopback is a free port of an address of this machine that nobody else uses: one free for TCP is free for UDP.
+func ownLoopback() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254))
 }
 
 func serve(t *testing.T, listen string, handle func(net.Conn)) *peer {
@@ -216,6 +223,18 @@ func run(t *testing.T, c *Checker, task snapshot.ProbeTask) report.Observation {
 		t.Fatal(err)
 	}
 	return c.Run(context.Background(), g)
+}
+
+// runOut runs a probe that must come to a place named by detail and time out there. A machine that is busy gives it no time
+// to come there at first.
+func runOut(t *testing.T, c *Checker, task snapshot.ProbeTask, detail string) (o report.Observation) {
+	t.Helper()
+	for task.Timeout = short; task.Timeout < plenty; task.Timeout *= 3 {
+		if o = run(t, c, task); o.Cause != report.CauseTimeout || strings.Contains(o.Detail, detail) {
+			break
+		}
+	}
+	return o
 }
 
 // wantFailure fails the test unless o failed with cause and a detail that holds part.

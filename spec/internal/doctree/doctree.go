@@ -17,7 +17,7 @@ import (
 
 // Limits of one file. They are far above what a person writes and low enough that a hostile file costs little.
 const (
-	MaxBytes  = 4 << 20  // a file; about 100,000 lines of rules
+	MaxBytes  = 16 << 20 // a file; a zone of 100,000 records, or 400,000 lines of rules
 	MaxDepth  = 32       // levels; the deepest field of a resource stands at 8
 	MaxScalar = 64 << 10 // bytes of one text; the longest field is a body expectation
 	// maxMarks bounds line ends, commas, colons and opening brackets of a file before it is parsed, because every
@@ -90,17 +90,27 @@ func refuse(data []byte) (Problem, bool) {
 		line, col := place(data, i)
 		return Problem{Code: CodeNotUTF8, Line: line, Column: col, Text: fmt.Sprintf("byte 0x%02x is not UTF-8", data[i]), Hint: "save it as UTF-8 text"}, true
 	}
-	marks := 0
-	for _, b := range data {
-		switch b {
-		case '\n', '\r', ',', ':', '[', '{', '-', '?':
-			marks++
-		}
-	}
-	if marks > maxMarks {
+	if marks(data) > maxMarks {
 		return Problem{Code: CodeTooLarge, Text: "the file holds more than a million values", Hint: "split it"}, true
 	}
 	return Problem{}, false
+}
+
+// marks counts what may begin a value. Of ':', '-' and '?' only those that YAML takes for one: before a blank, and ':' also behind
+// what ends a key in JSON; an address or a name holds many that are none.
+func marks(data []byte) (n int) {
+	for i, b := range data {
+		switch b {
+		case '\n', '\r', ',', '[', '{':
+			n++
+		case ':', '-', '?':
+			last := i+1 == len(data)
+			if last || strings.IndexByte(" \t\r\n", data[i+1]) >= 0 || b == ':' && i > 0 && strings.IndexByte("\"'}]", data[i-1]) >= 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // control finds the first byte of control that no text file holds, or -1.

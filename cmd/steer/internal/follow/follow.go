@@ -4,7 +4,6 @@ package follow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"steerpoint/authdns"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
 )
@@ -20,7 +20,7 @@ import (
 const (
 	FileName    = "dns.map"
 	fileKind    = "dns-map"
-	fileVersion = 1
+	fileVersion = snapshot.MapVersion
 )
 
 // defaultEvery is how often the file is looked at: a stat costs a microsecond, and a switch should not wait for it.
@@ -62,17 +62,19 @@ func (f *Follower) Load() (*snapshot.DNS, error) {
 	if read == nil {
 		read = atomicfile.Read
 	}
-	_, payload, err := read(f.Path, fileKind, fileVersion)
+	version, payload, err := read(f.Path, fileKind, fileVersion)
 	if err == nil || errors.Is(err, atomicfile.ErrDamaged) || errors.Is(err, atomicfile.ErrNewer) {
 		f.seen = st // what was read stays what it is; a file that could not be read is tried again
 	}
 	if err != nil {
 		return nil, err
 	}
-	d := new(snapshot.DNS)
-	if err := json.Unmarshal(payload, d); err != nil {
+	d, err := snapshot.UnmarshalMap(version, payload)
+	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Path, err)
 	}
+	// Without keys transfers that need one are refused; everything else is answered.
+	d.Keys, _ = authdns.ReadKeys(f.Path)
 	if err := f.Swap.Swap(d); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // A node says that it lives, whether it should get queries, and its metrics; it stops without leaving anything.
 // Covers: A2
 func TestEndpoints(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	reg := prometheus.NewRegistry()
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "steer_test_things_total", Help: "Things."})
 	reg.MustRegister(c)

@@ -40,12 +40,13 @@ const (
 const NodesListen = ":7072"
 
 func roles() []string {
-	return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleNearest, RoleDemo}
+	return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleNearest, RoleDemo, RoleDoT, RoleDoH}
 }
 
 func defaults() map[string]string {
 	return map[string]string{
 		RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleNodes: "", RoleNearest: "", RoleDemo: "",
+		RoleDoT: "", RoleDoH: "",
 	}
 }
 
@@ -63,6 +64,10 @@ type Settings struct {
 	Notify Notify `yaml:"notify"`
 	// Seal says where the key is by which Secrets are kept.
 	Seal Seal `yaml:"seal"`
+	// Resolvers, ADDR or ADDR:PORT, find the addresses of names elsewhere; empty: those of /etc/resolv.conf.
+	Resolvers []string `yaml:"resolvers"`
+	// DNS says how the name server of this process behaves.
+	DNS DNS `yaml:"dns"`
 }
 
 // Geo names data files. A relative path is in the data folder.
@@ -126,6 +131,7 @@ func Load(dir string, listen []string) (Settings, error) {
 		return s, bad(path, err)
 	}
 	s.Geo.in(dir)
+	s.DNS.in(dir)
 	if s.Seal.KeyFile != "" && !filepath.IsAbs(s.Seal.KeyFile) {
 		s.Seal.KeyFile = filepath.Join(dir, s.Seal.KeyFile)
 	}

@@ -20,11 +20,11 @@ func TestLoad(t *testing.T) {
 		listen     []string
 		want       map[string]string
 	}{
-		{"defaults", "", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": ""}},
-		{"empty file", "# nothing\n", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": ""}},
-		{"file", "listen: {dns: ':53'}\n", nil, map[string]string{"dns": ":53", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": ""}},
-		{"options", "listen: {dns: ':53', api: '[::1]:80'}\n", []string{"dns=0.0.0.0:5353", "demo=9000"}, map[string]string{"dns": "0.0.0.0:5353", "api": "[::1]:80", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "127.0.0.1:9000"}},
-		{"nodes", "listen: {nodes: ':7072'}\n", []string{"nodes=10.0.0.1:7073"}, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "10.0.0.1:7073", "nearest": "", "demo": ""}},
+		{"defaults", "", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
+		{"empty file", "# nothing\n", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
+		{"file", "listen: {dns: ':53'}\n", nil, map[string]string{"dns": ":53", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
+		{"options", "listen: {dns: ':53', api: '[::1]:80'}\n", []string{"dns=0.0.0.0:5353", "demo=9000"}, map[string]string{"dns": "0.0.0.0:5353", "api": "[::1]:80", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "127.0.0.1:9000", "dot": "", "doh": ""}},
+		{"nodes", "listen: {nodes: ':7072'}\n", []string{"nodes=10.0.0.1:7073"}, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "10.0.0.1:7073", "nearest": "", "demo": "", "dot": "", "doh": ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"steerpoint/snapshot"
+)
+
+// secrets waits for a map whose cookie secrets are as wanted.
+func (r *rig) cookieSecrets(want func(*snapshot.CookieSecrets) bool) (got *snapshot.CookieSecrets) {
+	r.t.Helper()
+	r.await("a map with the cookie secrets", func() bool {
+		d, _, _ := r.out.latest()
+		if d == nil || d.Cookies == nil || !want(d.Cookies) {
+			return false
+		}
+		got = d.Cookies
+		return true
+	})
+	return got
+}
+
+// TestCookieSecrets: maps bring secrets that are the same after a restart, and turn with the day so that those of one day
+// are accepted on the next.
+//
+// Covers: field 55, issue5 cookies
+func TestCookieSecrets(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, dir, nil)
+	r.apply(zoneYAML, shopYAML)
+	whatever := func(*snapshot.CookieSecrets) bool { return true }
+	first := r.cookieSecrets(whatever)
+	r.lookAtCookies(t.Context())
+	if r.cookies.due(r.clock.Moment().Wall) {
+		t.Error("other secrets are due on the same day")
+	}
+	r.stop()
+	r = start(t, dir, r.clocks)
+	if again := r.cookieSecrets(whatever); !again.Equal(first) {
+		t.Error("a restart changed the secrets")
+	}
+	r.clocks.pass(snapshot.CookiePeriod)
+	r.lookAtCookies(t.Context())
+	next := r.cookieSecrets(func(c *snapshot.CookieSecrets) bool { return !c.Equal(first) })
+	if next.Accept[0] != first.Sign || next.Sign != first.Accept[1] {
+		t.Error("the secret of yesterday is not accepted today, or that of today was not yesterday")
+	}
+}
+
+// TestCookieSecretsDoNotShow: name servers get them, and no page of the API or print of a map has them.
+//
+// Covers: issue5 cookies
+func TestCookieSecretsDoNotShow(t *testing.T) {
+	r := start(t, t.TempDir(), nil)
+	r.apply(zoneYAML, shopYAML)
+	s := r.cookieSecrets(func(*snapshot.CookieSecrets) bool { return true })
+	text := base64.StdEncoding.EncodeToString(s.Sign[:])
+	d, _, _ := r.out.latest()
+	if b, err := json.Marshal(d); err != nil || !strings.Contains(string(b), text) {
+		t.Errorf("the map lacks the secret: %v", err)
+	}
+	master, err := r.store.CookieMaster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := []string{text, base64.StdEncoding.EncodeToString(master), string(s.Sign[:]), fmt.Sprintf("%x", s.Sign[:]), fmt.Sprint([16]byte(s.Sign))}
+	_, _, b := r.raw(http.MethodGet, "/api/v1/openapi.json", "", "")
+	var doc struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for path, methods := range doc.Paths {
+		// A backup holds all there is to restore, the master too; a watch does not end.
+		if methods["get"] == nil || strings.Contains(path, "{") || strings.HasSuffix(path, "/backup") || strings.HasSuffix(path, "/watch") {
+			continue
+		}
+		asked++
+		_, _, body := r.raw(http.MethodGet, path, "", "")
+		for _, h := range hidden {
+			if strings.Contains(string(body), h) {
+				t.Errorf("%s shows a secret of cookies", path)
+			}
+		}
+	}
+	if asked < 5 {
+		t.Errorf("only %d pages were looked at", asked)
+	}
+	printed := fmt.Sprintf("%v %+v %#v %x %d", *d.Cookies, *d.Cookies, *d.Cookies, *d.Cookies, d.Cookies.Sign)
+	for _, h := range hidden {
+		if strings.Contains(printed, h) {
+			t.Errorf("a print shows it: %s", printed)
+		}
+	}
+}
