@@ -22,25 +22,19 @@ import (
 // peerPatience bounds the wait for programs that have their own timers.
 const peerPatience = 2 * time.Minute
 
-// peer is another name server that copies child.example.com from ours. %[1]s is its folder, %[2]d its port, %[3]d ours, %[4]s
-// the secret.
-type peer struct {
-	name, program, config string
-	args                  []string // before the file with the configuration
-}
-
-var peers = []peer{
-	{"BIND", "named", `
+// What the configurations of a server have alike.
+const (
+	bindOptions = `
 options {
 	directory "%[1]s"; pid-file "%[1]s/named.pid"; session-keyfile "%[1]s/session.key"; managed-keys-directory "%[1]s";
 	listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; };
 	recursion no; dnssec-validation no; allow-query { any; }; minimal-responses yes; zero-no-soa-ttl no;
-};
+`
+	bindKey = `};
 controls { };
 key "xfer.example." { algorithm hmac-sha256; secret "%[4]s"; };
-zone "child.example.com" { type secondary; primaries { 127.0.0.1 port %[3]d key "xfer.example."; }; file "child.db"; };
-`, []string{"-g", "-n", "1", "-c"}},
-	{"Knot", "knotd", `
+`
+	knotServer = `
 server:
     rundir: "%[1]s"
     listen: 127.0.0.1@%[2]d
@@ -64,7 +58,20 @@ acl:
   - id: told
     action: notify
     key: xfer.example.
-zone:
+`
+)
+
+// peer is another name server that copies child.example.com from ours. %[1]s is its folder, %[2]d its port, %[3]d ours, %[4]s
+// the secret.
+type peer struct {
+	name, program, config string
+	args                  []string // before the file with the configuration
+}
+
+var peers = []peer{
+	{"BIND", "named", bindOptions + bindKey + `zone "child.example.com" { type secondary; primaries { 127.0.0.1 port %[3]d key "xfer.example."; }; file "child.db"; };
+`, []string{"-g", "-n", "1", "-c"}},
+	{"Knot", "knotd", knotServer + `zone:
   - domain: child.example.com
     storage: "%[1]s"
     master: steer
@@ -265,42 +272,10 @@ func testPeer(t *testing.T, p *peer, path string) {
 
 // catalogPeers are those of peers with a configuration that takes zones up from a catalog. %[1]s to %[4]s as in peer.
 var catalogPeers = []peer{
-	{"BIND", "named", `
-options {
-	directory "%[1]s"; pid-file "%[1]s/named.pid"; session-keyfile "%[1]s/session.key"; managed-keys-directory "%[1]s";
-	listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; };
-	recursion no; dnssec-validation no; allow-query { any; }; minimal-responses yes; zero-no-soa-ttl no;
-	catalog-zones { zone "catalog.test" default-primaries { 127.0.0.1 port %[3]d key "xfer.example."; } in-memory yes min-update-interval 1; };
-};
-controls { };
-key "xfer.example." { algorithm hmac-sha256; secret "%[4]s"; };
-zone "catalog.test" { type secondary; primaries { 127.0.0.1 port %[3]d key "xfer.example."; }; file "catalog.db"; };
+	{"BIND", "named", bindOptions + `	catalog-zones { zone "catalog.test" default-primaries { 127.0.0.1 port %[3]d key "xfer.example."; } in-memory yes min-update-interval 1; };
+` + bindKey + `zone "catalog.test" { type secondary; primaries { 127.0.0.1 port %[3]d key "xfer.example."; }; file "catalog.db"; };
 `, []string{"-g", "-n", "1", "-c"}},
-	{"Knot", "knotd", `
-server:
-    rundir: "%[1]s"
-    listen: 127.0.0.1@%[2]d
-    udp-workers: 1
-    tcp-workers: 1
-    background-workers: 1
-log:
-  - target: stderr
-    any: info
-database:
-    storage: "%[1]s"
-key:
-  - id: xfer.example.
-    algorithm: hmac-sha256
-    secret: %[4]s
-remote:
-  - id: steer
-    address: 127.0.0.1@%[3]d
-    key: xfer.example.
-acl:
-  - id: told
-    action: notify
-    key: xfer.example.
-template:
+	{"Knot", "knotd", knotServer + `template:
   - id: member
     storage: "%[1]s"
     master: steer

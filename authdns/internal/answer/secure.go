@@ -65,15 +65,16 @@ func (r *Responder) secure(x *Exchange, o *outcome) {
 	if !x.q.DO {
 		return
 	}
+	if !x.ready(o, ring) {
+		unsignable(o)
+		return
+	}
 	x.sec.answer, x.sec.soa, x.sec.nsec, x.sec.ds = nil, nil, nil, nil
 	done := r.secureHops(x, o, ring)
 	z := ring.Zone(o.lastZone().name)
 	switch {
 	case !done:
 	case z == nil: // the CNAMEs before it may be of signed zones
-		return
-	case !z.Ready():
-		unsignable(o)
 		return
 	case o.refer != nil:
 		done = r.secureReferral(x, o, z)
@@ -88,7 +89,21 @@ func (r *Responder) secure(x *Exchange, o *outcome) {
 	}
 }
 
-// secureHops signs the CNAMEs before the answer. False: over budget, or a zone cannot be signed now.
+// ready reports whether the keys are at hand of every zone of the reply that is to be signed.
+func (x *Exchange) ready(o *outcome, ring *sign.Ring) bool {
+	of := func(z *zone) bool {
+		s := ring.Zone(z.name)
+		return s == nil || s.Ready()
+	}
+	for i := range o.hops {
+		if !of(x.chain[i].node.zone) {
+			return false
+		}
+	}
+	return of(o.lastZone())
+}
+
+// secureHops signs the CNAMEs before the answer. False: over budget.
 func (r *Responder) secureHops(x *Exchange, o *outcome, ring *sign.Ring) bool {
 	for i := range o.hops {
 		h := &x.chain[i]
@@ -96,9 +111,6 @@ func (r *Responder) secureHops(x *Exchange, o *outcome, ring *sign.Ring) bool {
 		z := ring.Zone(h.node.zone.name)
 		if z == nil {
 			continue
-		}
-		if !z.Ready() {
-			return false
 		}
 		name := x.nameAt(i, x.sec.hop[:0])
 		set := sign.Set{Owner: name, Type: dns.TypeCNAME, TTL: h.ttl, Wire: h.set.wire}

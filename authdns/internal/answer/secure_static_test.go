@@ -89,3 +89,34 @@ func TestSignedChainsAndCuts(t *testing.T) {
 		}
 	}
 }
+
+// TestChainOfZoneWithoutKeys: a CNAME of a zone whose keys are not at hand is refused as its other names are, not cut, which
+// would only bring the client back over TCP.
+//
+// Covers: issue5 dnssec keys missing
+func TestChainOfZoneWithoutKeys(t *testing.T) {
+	r, _ := signed(t, sign.Config{}, dnstest.Map(t), "example.com.")
+	public, _, _ := dnstest.Key(t, "example.com.", 257)
+	ring, err := sign.NewRing(&snapshot.Signing{Zones: []snapshot.SignedZone{
+		{Zone: "example.com.", Life: time.Hour, KeyTTL: time.Hour, Keys: []snapshot.ZoneKey{public}},
+	}}, nil, nil)
+	if err == nil {
+		t.Fatal("a ring without secrets has no fault")
+	}
+	r.cfg.Signer.SetRing(ring)
+	m := secureAsk(t, r, "alias.example.com.", dns.TypeA, false, &Exchange{})
+	if m.Rcode != dns.RcodeServerFailure || m.Truncated {
+		t.Errorf("%v", m)
+	}
+}
+
+// TestTraceOfKeys: an explanation shows the keys of a signed zone, as the reply does.
+//
+// Covers: issue5 dnssec keys
+func TestTraceOfKeys(t *testing.T) {
+	r, _ := signed(t, sign.Config{}, dnstest.Map(t), "example.com.")
+	reply, trace := r.Trace(nil, dnstest.Pack(t, dnstest.Query("example.com.", dns.TypeDNSKEY)), &Exchange{Client: resolver, Unix: now})
+	if m := dnstest.Unpack(t, reply); len(m.Answer) == 0 || trace.NODATA {
+		t.Errorf("%+v: %v", trace, m)
+	}
+}

@@ -36,6 +36,7 @@ func (r *Responder) Trace(dst, req []byte, x *Exchange) ([]byte, Trace) {
 		return dst, Trace{}
 	}
 	o := r.decide(verdict, x)
+	r.secure(x, &o)
 	var t Trace
 	if ix := r.index.Load(); ix != nil {
 		t.Version = ix.Version
