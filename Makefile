@@ -15,13 +15,13 @@ unexport STEER_SERVER STEER_DATA STEER_TOKEN STEER_JOIN_TOKEN STEER_CA STEER_BIN
 
 TOOL    := go tool -modfile=tools/go.mod
 TESTSUM := bin/testsum
-# Packages whose tests link the embedded store, or that of series, take minutes to build under the race detector; make
-# test runs them without it, make test-long with it.
-STORE   := go.etcd.io/etcd/server,github.com/prometheus/prometheus
+# Packages whose tests link the embedded store, that of series or that of history take minutes to build under the race
+# detector; make test runs them without it, make test-long with it.
+STORE   := go.etcd.io/etcd/server,github.com/prometheus/prometheus,modernc.org/sqlite
 # The vulnerability records, from the Go module pinned in tools/go.mod.
 VULNDB  := bin/vulndb
 FUZZ_SHORT := 2s
-FUZZ_LONG  := 8s
+FUZZ_LONG  := 6s
 
 STEP = @printf '\n== %s (%s)\n' '$@' "$$(date +%T)"
 
@@ -150,9 +150,9 @@ store-tests-beside-lab: $(TESTSUM) ## both at once: each takes little of the pro
 	$(call beside,lab,tests-of-the-store-pass,bin/checks/test/lab.log)
 
 .PHONY: inputs-survive-short-fuzz
-inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for two seconds
+inputs-survive-short-fuzz: $(TESTSUM) ## every fuzz target for two seconds, blind: built for guidance, every package is compiled once more
 	$(STEP)
-	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -not-linking $(STORE)
+	@$(TESTSUM) fuzz -name $@ -record bin/checks/test/5-fuzz.json -time $(FUZZ_SHORT) -blind -not-linking $(STORE)
 
 .PHONY: no-known-vulnerability-is-reached
 no-known-vulnerability-is-reached: $(VULNDB) ## govulncheck, with the pinned records and no network
@@ -202,11 +202,12 @@ bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times i
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 
+# Three packages at once: those with the longest tests wait for clocks and processes half of their time.
 .PHONY: long-tests-pass-under-race
 long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector
 	$(STEP)
 	@STEER_LONG=1 STEER_OPENAPI_SCHEMA="$$(ls $(CURDIR)/$(OPENAPI_SCHEMA) 2>/dev/null || true)" $(RACE) -name $@ -record bin/checks/long/1-race.json \
-		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 20m
+		-except $(APART) -- -race -p 3 $(FLAGS) $(NOT_STORIES) -timeout 20m
 
 # The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
@@ -219,7 +220,7 @@ ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/3-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 20m
 
 .PHONY: inputs-survive-long-fuzz
-inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for eight seconds
+inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for six seconds
 	$(STEP)
 	@$(TESTSUM) fuzz -name $@ -record bin/checks/long/2-fuzz.json -time $(FUZZ_LONG)
 
@@ -238,8 +239,10 @@ bench-dns: build ## compare name servers in one run (dnsperf, and what is instal
 	@bin/dnsbench -steer bin/steer -nameserver bin/nameserver -out bench/results $(BENCH_DNS_FLAGS)
 
 .PHONY: fuzz-dns
-fuzz-dns: $(TESTSUM) ## every fuzz target of the name server and its maps for 30 minutes of one processor; keeps new inputs
-	@$(TESTSUM) fuzz -name $@ -time 30m -in steerpoint/authdns,steerpoint/snapshot -keep 50
+fuzz-dns: $(TESTSUM) ## every fuzz target of the name server and its maps for 30 minutes of a processor, over as many runs as it takes
+	@mkdir -p bin/fuzz-corpus
+	@$(TESTSUM) fuzz -name $@ -time 3m -in steerpoint/authdns,steerpoint/snapshot -keep 50 \
+		-corpus "$(CURDIR)/bin/fuzz-corpus" -ledger bench/results/fuzz.tsv -until 30m
 
 .PHONY: geo-table
 geo-table: ## rebuild the built-in country table from its source (CC0, with credit to NRO)

@@ -45,6 +45,7 @@ func (r *rig) raw(method, path, contentType, body string, header ...string) (int
 // never a 5xx.
 // Covers: issue2 bad input, issue2 codes
 func TestBadRequestsAreProblems(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	deep := strings.Repeat("[", 100_000)
@@ -113,6 +114,7 @@ func TestBadRequestsAreProblems(t *testing.T) {
 
 // TestBodyLimits proves that bodies above the limit are refused before they are read whole.
 func TestBodyLimits(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	for path, size := range map[string]int{"/api/v1/apply": maxApplyBytes + 1, "/api/v1/force": 2 << 20} {
 		status, _, b := r.raw("POST", path, "application/json", `{"x":"`+strings.Repeat("x", size)+`"}`)
@@ -125,6 +127,7 @@ func TestBodyLimits(t *testing.T) {
 // TestAccess proves which endpoints need the token.
 // Covers: issue2 tokens
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	base := "http://" + r.Addr().String()
 	for path, want := range map[string]int{
@@ -149,6 +152,7 @@ func TestAccess(t *testing.T) {
 
 // TestReadiness proves that readyz says no until the first map is acknowledged.
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) { d.Publisher.(*takes).fail(fmt.Errorf("not yet")) })
 	if status, _, b := r.raw("GET", "/readyz", "", ""); status != 503 || !bytes.Contains(b, []byte(api.CodeNotReady)) {
 		t.Errorf("before the first map: %d %s", status, b)
@@ -163,6 +167,7 @@ func TestReadiness(t *testing.T) {
 
 // TestOpenAPI proves that the description is 3.1, names every endpoint, and describes errors as they are.
 func TestOpenAPI(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	status, _, b := r.raw("GET", "/api/v1/openapi.json", "", "")
 	var doc struct {
@@ -192,6 +197,7 @@ func TestOpenAPI(t *testing.T) {
 
 // TestWatch proves that a watcher sees what happens, goes on where it was, and is told of a gap.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	r.all()
@@ -242,6 +248,7 @@ func TestWatch(t *testing.T) {
 
 // TestSlowWatcherIsDropped proves that a watcher that does not read is cut off and holds nothing up.
 func TestSlowWatcherIsDropped(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) { d.watchWrite = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", r.Addr().String())
 	if err != nil {
@@ -267,6 +274,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 
 // TestStatusPage proves that the page shows what is so, escapes what operators write, and carries no token.
 func TestStatusPage(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	if _, err := r.client.Freeze(t.Context(), api.FreezeRequest{Target: "shop", Reason: "<script>alert(1)</script>"}); err != nil {
@@ -292,6 +300,7 @@ func TestStatusPage(t *testing.T) {
 
 // TestSlowRequestsEnd proves that a client that sends its header a byte at a time is cut off.
 func TestSlowRequestsEnd(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for the header time-out of 5 s")
 	}

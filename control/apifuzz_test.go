@@ -299,6 +299,7 @@ func (m *maker) learn(res *reply) {
 // TestEmptyAnswersAreAsDescribed proves that a control that has nothing yet answers with empty lists and no null.
 // Covers: issue4 openapi
 func TestEmptyAnswersAreAsDescribed(t *testing.T) {
+	t.Parallel()
 	_, d := ownDoc(t)
 	r := start(t, t.TempDir(), nil)
 	asked := 0

@@ -18,6 +18,7 @@ import (
 // last use, kept over a restart, over when its time is, and gone at once when it is revoked.
 // Covers: issue4 roles
 func TestAPITokens(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	ctx := t.Context()
@@ -100,6 +101,7 @@ func absent(t *testing.T, dir, text string) {
 // TestRevokedTokenEndsItsWatch proves that a stream that came in by a token ends with it, and not only at the next call.
 // Covers: issue4 roles
 func TestRevokedTokenEndsItsWatch(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	c := api.NewClient("http://"+r.Addr().String(), r.apiToken("screen", "viewer", "24h"))
 	ended := make(chan error, 1)
@@ -130,6 +132,7 @@ func TestRevokedTokenEndsItsWatch(t *testing.T) {
 // TestBadAPITokenRequests proves that what cannot be a token is refused with the field, and makes none.
 // Covers: issue4 roles
 func TestBadAPITokenRequests(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apiToken("taken", "viewer", "")
 	for what, q := range map[string]api.APITokenRequest{

@@ -84,6 +84,7 @@ func lived(t *testing.T, dir string) (r *rig, token string) {
 // was written after the backup is not there, and the admin token is another.
 // Covers: B8, issue4 backup
 func TestRestoreGoesOn(t *testing.T) {
+	t.Parallel()
 	r, token := lived(t, t.TempDir())
 	ctx := t.Context()
 	shop, err := r.client.Get(ctx, "Service", "shop")
@@ -157,6 +158,7 @@ func TestRestoreGoesOn(t *testing.T) {
 // the restored control begins a new authority.
 // Covers: issue4 backup, issue4 secrets
 func TestRestoreWithoutAuthority(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r, token := lived(t, dir)
 	view, err := r.store.Resources(t.Context())
@@ -216,6 +218,7 @@ func TestRestoreWithoutAuthority(t *testing.T) {
 // services that are always written together have the same content in it.
 // Covers: issue4 backup
 func TestBackupWhileWriting(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -262,6 +265,7 @@ func TestBackupWhileWriting(t *testing.T) {
 // way to a backup without it; and that this way works.
 // Covers: issue4 backup, issue4 disk full
 func TestBackupWithoutRoomForHistory(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	// In the place of a full disk: where the copy is to be is a folder that cannot be removed.
@@ -443,6 +447,7 @@ func childRestores(ctx context.Context, file, dir string) error {
 // restore takes it.
 // Covers: issue4 backup, issue4 kill9
 func TestRestoreKilled(t *testing.T) {
+	t.Parallel()
 	r, _ := lived(t, t.TempDir())
 	file, _ := r.backup(api.BackupParams{Authority: true})
 	r.stop()

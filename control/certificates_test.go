@@ -67,6 +67,7 @@ func (r *rig) level(edge string) (level int) {
 //
 // Covers: issue4 certificate expiry
 func TestCertificateAlarm(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, secureYAML)

@@ -76,6 +76,7 @@ func TestConditions(t *testing.T) {
 // the rest of it anew after a write.
 // Covers: issue4 etag
 func TestReadWithETag(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	for _, path := range []string{"/api/v1/resources/zone/gslb", "/api/v1/resources/zone?limit=1"} {
@@ -113,6 +114,7 @@ func TestReadWithETag(t *testing.T) {
 // TestWriteWithETag proves that writes keep to their conditions, each header as RFC 9110 says.
 // Covers: issue4 etag
 func TestWriteWithETag(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	const path = "/api/v1/resources/zone/gslb"
@@ -153,6 +155,7 @@ func TestWriteWithETag(t *testing.T) {
 // TestCreateAtOnce proves that of several that put a new name at the same time, without a condition, one creates it and every
 // other one is told that it exists.
 func TestCreateAtOnce(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		path := "/api/v1/resources/zone/" + name
@@ -191,6 +194,7 @@ func TestCreateAtOnce(t *testing.T) {
 // TestWriterSeesItsOwn proves that a writer is answered with the revision it wrote, and not with one that somebody else has
 // written since; also where the write changed nothing.
 func TestWriterSeesItsOwn(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	docs, errs := spec.Parse("", []byte(strings.Replace(zoneYAML, "192.0.2.53", "192.0.2.54", 1)))

@@ -30,6 +30,7 @@ func (r *rig) cookieSecrets(want func(*snapshot.CookieSecrets) bool) (got *snaps
 //
 // Covers: field 55, issue5 cookies
 func TestCookieSecrets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -56,6 +57,7 @@ func TestCookieSecrets(t *testing.T) {
 //
 // Covers: issue5 cookies
 func TestCookieSecretsDoNotShow(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	s := r.cookieSecrets(func(*snapshot.CookieSecrets) bool { return true })

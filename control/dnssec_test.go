@@ -112,6 +112,7 @@ func (r *rig) stagesAre(want string) {
 //
 // Covers: issue5 dnssec keys sealed, issue5 dnssec rolls
 func TestZoneKeys(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := &logs{}
 	r := start(t, dir, nil, quickKeys, l.use)
@@ -212,6 +213,7 @@ func TestZoneKeys(t *testing.T) {
 //
 // Covers: issue5 dnssec keys sealed, issue5 dnssec rolls
 func TestZoneKeysOfNodes(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, quickKeys, withHub(&hub{}), func(_ *Config, d *Deps) { d.NoNameServer = true })
 	if _, err := os.Stat(ZoneKeyFile(r.dir)); err == nil {
 		t.Error("a key is made for a name server that is not there")
@@ -278,6 +280,7 @@ func TestZoneKeysOfNodes(t *testing.T) {
 //
 // Covers: issue5 dnssec keys missing
 func TestZoneKeysWithoutSealKey(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil, quickKeys)
 	r.apply(signedYAML, shopYAML)
@@ -320,6 +323,7 @@ func TestZoneKeysWithoutSealKey(t *testing.T) {
 //
 // Covers: issue5 dnssec keys
 func TestZoneComesBack(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, quickKeys)
 	const below = `apiVersion: steerpoint/v1
 kind: Zone

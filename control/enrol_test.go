@@ -21,6 +21,7 @@ import (
 // audit line and a secret that is nowhere at rest; and that the same machine may ask again, and no other.
 // Covers: issue3 join, issue3 token used twice
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	ctx := t.Context()
@@ -91,6 +92,7 @@ func TestJoin(t *testing.T) {
 // TestJoinRefused proves every reason why a machine does not become a node; nothing is written and the token stays.
 // Covers: issue3 join, issue3 wrong CA
 func TestJoinRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.join("taken", nil, "dns")
@@ -141,6 +143,7 @@ func TestJoinRefused(t *testing.T) {
 // TestTokenLifeAndWallClock proves that the life of a token does not depend on a wall clock that is set meanwhile.
 // Covers: issue3 join, issue3 clocks
 func TestTokenLifeAndWallClock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	token := r.token(api.TokenRequest{Roles: []string{"dns"}})
@@ -158,6 +161,7 @@ func TestTokenLifeAndWallClock(t *testing.T) {
 // its end, and that a restart of control changes nothing.
 // Covers: issue3 renewal
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	m := r.join("n1", nil, "dns")
@@ -193,6 +197,7 @@ func TestRenewal(t *testing.T) {
 // revoked over a restart, and cannot come back by its token or under its name.
 // Covers: issue3 revocation
 func TestRevocation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var h hub
 	r := start(t, dir, nil, withHub(&h))
@@ -257,6 +262,7 @@ func TestRevocation(t *testing.T) {
 // pass for that of the node which has the name now.
 // Covers: issue3 revocation
 func TestRemovedNode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil, func(c *Config, _ *Deps) { c.CertLife = 10 * 24 * time.Hour })
 	ctx := t.Context()
@@ -288,6 +294,7 @@ func TestRemovedNode(t *testing.T) {
 // that is deleted is worthless while its node stays.
 // Covers: issue3 join
 func TestTokensOfTheAPI(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	for what, q := range map[string]api.TokenRequest{
@@ -326,6 +333,7 @@ func TestTokensOfTheAPI(t *testing.T) {
 
 // TestOldTokensGo proves that what is over for a week is forgotten, and what is not is kept.
 func TestOldTokensGo(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.token(api.TokenRequest{Roles: []string{"dns"}})
@@ -355,6 +363,7 @@ func TestOldTokensGo(t *testing.T) {
 // found out, and that two writers of one record are not both right.
 // Covers: issue3 kill
 func TestEnrolmentAfterAnUnknownWrite(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	token := r.token(api.TokenRequest{Roles: []string{"dns"}})
@@ -383,6 +392,7 @@ func TestEnrolmentAfterAnUnknownWrite(t *testing.T) {
 // TestJoinWhileTheStoreIsBusy proves that a join waits no longer than the one who asks, and is told that it passes.
 // Covers: issue3 join
 func TestJoinWhileTheStoreIsBusy(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	token := r.token(api.TokenRequest{Roles: []string{"dns"}})
 	if err := r.enrolling.enter(t.Context()); err != nil {

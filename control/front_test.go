@@ -42,6 +42,7 @@ func (r *rig) plain(method, target, body string, header ...string) *http.Respons
 // paths, methods, types of answers and bodies, bodies that break off.
 // Covers: issue4 problems
 func TestFrontIsProblemsToo(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	const status, plan = "/api/v1/status", "/api/v1/plan"
@@ -104,6 +105,7 @@ func TestFrontIsProblemsToo(t *testing.T) {
 // TestTooManyRequests proves that a flood of requests is refused with a problem that says when to come again.
 // Covers: issue4 problems
 func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, func(cfg *Config, _ *Deps) { cfg.Rate = 1e-9 })
 	var res *http.Response
 	r.await("a refusal", func() bool { res = r.plain("GET", "/api/v1/version", ""); return res.StatusCode != 200 })

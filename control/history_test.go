@@ -103,6 +103,7 @@ func (r *rig) revisions(kind, name string) []api.Revision {
 // changed in the operator's words, readable as soon as it is written, page by page.
 // Covers: issue4 history
 func TestHistoryTellsWhatChanged(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	first := r.apply(zoneYAML, shopYAML)
 	second := r.apply(zoneYAML, strings.Replace(shopYAML, "192.0.2.1]", "192.0.2.9]", 1))
@@ -140,6 +141,7 @@ func TestHistoryTellsWhatChanged(t *testing.T) {
 // that a deleted resource comes back; and that what does not fit the rest any more is refused.
 // Covers: issue4 rollback
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	first := r.apply(zoneYAML, shopYAML)
@@ -198,6 +200,7 @@ func TestRollback(t *testing.T) {
 // TestAuditTrail proves that the trail names every write, and is narrowed by time, kind, name and actor, page by page.
 // Covers: issue4 audit
 func TestAuditTrail(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.apply(zoneYAML, shopYAML)
@@ -237,6 +240,7 @@ func TestAuditTrail(t *testing.T) {
 // same entries, same pages, and the end of an old switch known at once.
 // Covers: B8, issue4 history
 func TestOneSwitchLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -289,6 +293,7 @@ func TestOneSwitchLog(t *testing.T) {
 // no audit line tells of any more are in it.
 // Covers: issue4 history
 func TestOlderFolderIsFilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopN(1))
@@ -345,6 +350,7 @@ func removeHistory(t *testing.T, dir string) {
 // what the store has, at the start and while the process runs.
 // Covers: issue2 state files, issue4 damage
 func TestDamagedHistory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "history.db")
 	r := start(t, dir, nil)
@@ -403,6 +409,7 @@ func TestDamagedHistory(t *testing.T) {
 // TestHistoryRemovedWhileRunning proves that a history file that is removed under the process is begun anew.
 // Covers: issue4 damage
 func TestHistoryRemovedWhileRunning(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopN(1))
@@ -426,6 +433,7 @@ func TestHistoryRemovedWhileRunning(t *testing.T) {
 // the history once there is room.
 // Covers: issue2 disk full, issue4 disk full
 func TestHistoryDiskFull(t *testing.T) {
+	t.Parallel()
 	dir, small := t.TempDir(), t.TempDir()
 	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
@@ -490,6 +498,7 @@ func TestHistoryDiskFull(t *testing.T) {
 // TestNewerHistory proves that a history of a newer program is left alone, named, and holds nothing else up.
 // Covers: issue4 migration
 func TestNewerHistory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -521,6 +530,7 @@ func TestNewerHistory(t *testing.T) {
 // waiting for its old revision would miss everything written until then.
 // Covers: issue4 history
 func TestRestoredStoreIsCopiedAnew(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopN(1))
@@ -561,6 +571,7 @@ func TestRedact(t *testing.T) {
 // of the next one, each write once. STEER_LONG=1 makes it 10 times.
 // Covers: issue2 kill9, issue4 history
 func TestKillLosesNoHistory(t *testing.T) {
+	t.Parallel()
 	rounds := 3
 	if os.Getenv("STEER_LONG") != "" {
 		rounds = 10
@@ -642,6 +653,7 @@ func checkArchive(t *testing.T, c *Control, acknowledged int64) {
 //
 // Covers: issue4 history
 func TestTimesAndCursorsOutOfBounds(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	for since, want := range map[string]int{"1500-01-01T00:00:00Z": 2, "0001-01-02T00:00:00Z": 2, "2562047h": 2, "9999-01-01T00:00:00Z": 0} {

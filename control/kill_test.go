@@ -119,6 +119,7 @@ type acked struct {
 // decides on from the last published decision. STEER_LONG=1 makes it 100 times.
 // Covers: issue2 kill9, issue3 kill
 func TestKill(t *testing.T) {
+	t.Parallel()
 	rounds := 5
 	if os.Getenv("STEER_LONG") != "" {
 		rounds = 100

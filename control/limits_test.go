@@ -24,6 +24,7 @@ func withDomains(more ...string) string {
 // it, neither of a zone of ours nor of another service, and that it keeps what an admin gave it.
 // Covers: issue4 roles
 func TestLimitedTokenTakesNoNames(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML(), strings.NewReplacer("name: shop", "name: wild", "shop.example.com]", `"*.wild.example"]`).Replace(shopYAML))
 	shop, ctx := r.teamOf("shop"), t.Context()
@@ -65,6 +66,7 @@ func TestLimitedTokenTakesNoNames(t *testing.T) {
 // also when the better name has become free.
 // Covers: issue4 roles, issue2 overrides
 func TestOverrideNamesStandInNoWay(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML())
 	shop, blog, ctx := r.teamOf("shop"), r.teamOf("blog"), t.Context()
@@ -102,6 +104,7 @@ func TestOverrideNamesStandInNoWay(t *testing.T) {
 // what it was, and not whether there ever was one.
 // Covers: issue4 roles, issue4 history
 func TestLimitedTokenReadsNoPastOverrides(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML())
 	ctx := t.Context()
@@ -137,6 +140,7 @@ func TestLimitedTokenReadsNoPastOverrides(t *testing.T) {
 // see: a cursor names its own entries, and there is one only if more of them come.
 // Covers: issue4 roles, issue4 cursors, issue4 filter
 func TestLimitedListsHideOthers(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML(), strings.NewReplacer("name: shop", "name: tool", "shop.example.com]", "tool.example.com]").Replace(shopYAML))
 	r.imposed("blog")
@@ -170,6 +174,7 @@ func TestLimitedListsHideOthers(t *testing.T) {
 // Secrets and Notifiers nor of the key that opens Secrets.
 // Covers: issue4 roles
 func TestLimitedWatchHidesSecrets(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	from := r.feed.Last()
@@ -205,6 +210,7 @@ func TestLimitedWatchHidesSecrets(t *testing.T) {
 // TestLimitedPlanWarnsOfItsOwn proves that a plan, an apply and a force tell a token for one service no warnings of others.
 // Covers: issue4 roles
 func TestLimitedPlanWarnsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	lost := func(yaml string) string {
 		return strings.ReplaceAll(yaml, "timeout: 2s}", "timeout: 2s, points: {names: [lost]}}")

@@ -21,6 +21,7 @@ func zoneNamed(name, labels string) string {
 // nothing is shown twice, and nothing that was there throughout is left out.
 // Covers: issue4 cursors
 func TestPagesAreStable(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	for _, name := range []string{"b", "d", "f", "h"} {
 		r.apply(zoneNamed(name, ""))
@@ -88,6 +89,7 @@ func TestPagesAreStable(t *testing.T) {
 // TestDamagedCursors proves that a cursor that was cut, changed or made for another list is refused as what it is.
 // Covers: issue4 cursors
 func TestDamagedCursors(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneNamed("a", ""), zoneNamed("b", ""), shopYAML, zoneYAML)
 	page, _, err := r.client.ListResources(t.Context(), "zone", api.ListResourcesParams{Limit: 1})
@@ -122,6 +124,7 @@ func TestDamagedCursors(t *testing.T) {
 // TestFilters proves that each list is narrowed by its fields, and that a filter holds across pages.
 // Covers: issue4 filter
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneNamed("web-a", "team: edge"), zoneNamed("web-b", "team: shop"), zoneNamed("api", "team: edge"), zoneYAML, shopYAML)
 	r.awaitAnswer("shop", "default", "192.0.2.1")
@@ -202,6 +205,7 @@ func TestFilters(t *testing.T) {
 // TestBadFilters proves that a filter that is none is refused with the place of the mistake and what may stand there.
 // Covers: issue4 filter
 func TestBadFilters(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	for path, field := range map[string]string{"resources/zone": "label.KEY", "nodes": "state", "tokens": "node", "switches": "cause", "audit": "action", "history/zone/gslb": "actor"} {
 		status, _, b := r.raw("GET", "/api/v1/"+path+"?filter=name=x%20potato=1", "", "")
@@ -224,6 +228,7 @@ func TestBadFilters(t *testing.T) {
 // its cursor goes on where the reading ended.
 // Covers: issue4 filter, issue4 cursors
 func TestShortPages(t *testing.T) {
+	t.Parallel()
 	type entry struct{ id string }
 	var log []entry // newest first
 	for i := range 3 * maxFiltered {

@@ -18,6 +18,7 @@ import (
 //
 // Covers: issue2 bad input
 func TestLostStoreIsNoNewInstallation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -56,6 +57,7 @@ func TestLostStoreIsNoNewInstallation(t *testing.T) {
 //
 // Covers: issue2 bad input
 func TestEmptySourcesAreRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	for _, text := range []string{"", "---\n", "# only a comment\n"} {

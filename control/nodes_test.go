@@ -31,6 +31,7 @@ func alone(c *Config, d *Deps) {
 // and vote; two of four are a tie, three switch; and all of it goes on over a restart.
 // Covers: A6, A7, issue3 four points, issue3 restart
 func TestJoinedPointsVote(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil, alone)
 	r.apply(zoneYAML, shopNear())
@@ -87,6 +88,7 @@ func TestJoinedPointsVote(t *testing.T) {
 // minute; the rest is evaluated in the order of its age, whatever its clock shows.
 // Covers: A6, issue3 observations, issue3 clocks
 func TestObservationsOfANode(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, alone)
 	r.apply(zoneYAML, shopNear())
 	r.join("p1", nil, "probe")
@@ -142,6 +144,7 @@ func TestObservationsOfANode(t *testing.T) {
 // it is shown, and raises an alarm that says so.
 // Covers: issue3 clocks
 func TestAPointsClockChangesNothing(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, alone)
 	r.apply(zoneYAML, shopNear())
 	r.join("p1", nil, "probe")
@@ -175,6 +178,7 @@ func TestAPointsClockChangesNothing(t *testing.T) {
 // decision answers by its map: each with its seconds, the missing named after 30 s, late comers not counted.
 // Covers: decisions 4, issue3 publication measured
 func TestPublicationIsMeasured(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	r.awaitAnswer("shop", "default", "192.0.2.1")
@@ -248,6 +252,7 @@ func TestPublicationIsMeasured(t *testing.T) {
 // TestRefusedMap proves that a node that does not take a map is named with its reason until it takes one.
 // Covers: issue3 ack and nack
 func TestRefusedMap(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.join("ns1", nil, "dns")
 	r.connect("ns1")
@@ -272,6 +277,7 @@ func TestRefusedMap(t *testing.T) {
 // a drained, revoked or removed one.
 // Covers: issue3 node alarms
 func TestAwayAndExpiring(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.join("ns1", nil, "dns")
 	r.join("ns2", nil, "dns")
@@ -325,6 +331,7 @@ func TestAwayAndExpiring(t *testing.T) {
 // in status and an event but no switch, and has it back when it speaks.
 // Covers: decisions 2, issue3 silent points
 func TestSilentPoint(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, alone)
 	text := strings.ReplaceAll(strings.Replace(shopYAML, `scope: "*"`, "scope: {country: [DE]}", 1), "timeout: 2s}", "timeout: 2s, points: {near: scope, count: 2}}")
 	text += "  - {name: rest, scope: \"*\", mode: fixed, edges: [west], probe: {enabled: false}}\n"
@@ -386,6 +393,7 @@ func TestSilentPoint(t *testing.T) {
 // TestLabels proves that the labels of a node are changed and taken away, audited, and that rules follow at once.
 // Covers: A6, issue3 labels
 func TestLabels(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil, alone)
 	ctx := t.Context()
@@ -420,6 +428,7 @@ func TestLabels(t *testing.T) {
 // TestDrainedNode proves that a drained node is told so at every connection, has no vote, and is told when it ends.
 // Covers: issue3 drain
 func TestDrainedNode(t *testing.T) {
+	t.Parallel()
 	var h hub
 	r := start(t, t.TempDir(), nil, alone, withHub(&h))
 	r.apply(zoneYAML, shopNear())
@@ -483,6 +492,7 @@ func TestDrainedNode(t *testing.T) {
 // TestNodeMetrics proves the metrics of a node, and that those of a removed one go.
 // Covers: issue3 publication measured
 func TestNodeMetrics(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.join("ns1", nil, "dns")
 	r.connect("ns1")
@@ -512,6 +522,7 @@ func TestNodeMetrics(t *testing.T) {
 // TestProbeNowAtAPoint proves that every connected point is asked, and that one that is away is refused by name.
 // Covers: issue3 probe now
 func TestProbeNowAtAPoint(t *testing.T) {
+	t.Parallel()
 	asked := make(chan string, 10)
 	r := start(t, t.TempDir(), nil, alone, func(_ *Config, d *Deps) {
 		d.Probe = func(_ context.Context, point string, _ snapshot.ProbeTask) (report.Observation, error) {
@@ -541,6 +552,7 @@ func TestProbeNowAtAPoint(t *testing.T) {
 // runs on, and that the alarm goes with the last node of the old one.
 // Covers: issue3 state files
 func TestLostAuthority(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.join("ns1", nil, "dns")

@@ -122,6 +122,7 @@ func (r *rig) notifier(name string) api.NotifierStatus {
 //
 // Covers: issue4 notifications, B8
 func TestNotify(t *testing.T) {
+	t.Parallel()
 	h, other := newHook(t), newHook(t)
 	dir := t.TempDir()
 	keyFile(t, dir)
@@ -187,6 +188,7 @@ func (r *rig) textAt(path string) string {
 //
 // Covers: issue4 notifications
 func TestNotifierFails(t *testing.T) {
+	t.Parallel()
 	h, good := newHook(t), newHook(t)
 	h.set(true)
 	dir := t.TempDir()
@@ -226,6 +228,7 @@ func TestNotifierFails(t *testing.T) {
 //
 // Covers: issue4 notifications, issue4 kill9
 func TestNotifyRestart(t *testing.T) {
+	t.Parallel()
 	h := newHook(t)
 	dir := t.TempDir()
 	keyFile(t, dir)
@@ -284,6 +287,7 @@ func TestNotifyRestart(t *testing.T) {
 //
 // Covers: issue4 notifications
 func TestNotifyKinds(t *testing.T) {
+	t.Parallel()
 	h, shop := newHook(t), newHook(t)
 	dir := t.TempDir()
 	keyFile(t, dir)

@@ -17,6 +17,7 @@ import (
 // TestDescriptionIsCurrent proves that the description that is checked in is the one that a server gives, to anybody.
 // Covers: issue4 openapi
 func TestDescriptionIsCurrent(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	status, h, served := r.raw("GET", "/api/v1/openapi.json", "", "")
 	if status != 200 || !strings.HasPrefix(h.Get("Content-Type"), "application/openapi+json") {

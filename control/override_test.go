@@ -14,6 +14,7 @@ import (
 // TestForceFreezeDrain proves what each override does, what it says it does, that it is audited, and that it is undone.
 // Covers: issue2 overrides
 func TestForceFreezeDrain(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.apply(zoneYAML, shopYAML)
@@ -63,6 +64,7 @@ func TestForceFreezeDrain(t *testing.T) {
 // request wrote is then taken away.
 // Covers: issue2 overrides
 func TestOverridesEndByThemselves(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.apply(zoneYAML, shopYAML)
@@ -114,6 +116,7 @@ func TestOverrideNames(t *testing.T) {
 // TestRepeatedApplyWritesNothing proves that stable content means no write.
 // Covers: field 23
 func TestRepeatedApplyWritesNothing(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	before, err := r.store.Resources(t.Context())
@@ -135,6 +138,7 @@ func TestRepeatedApplyWritesNothing(t *testing.T) {
 // TestMassSwitchNamesWhatIsShared proves that one alarm names what many switched rules have in common.
 // Covers: decisions 4
 func TestMassSwitchNamesWhatIsShared(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	texts := []string{zoneYAML}
 	for _, name := range []string{"one", "two", "three", "four", "five"} {
@@ -160,6 +164,7 @@ func TestMassSwitchNamesWhatIsShared(t *testing.T) {
 // TestExplain proves that a client's rule, place and answer are told, by domain and by service CNAME.
 // Covers: E1, field 9, field 20, field 36
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	list, err := geo.ParseList("test", []byte("203.0.113.0/24 country=CN\n"))
 	if err != nil {
 		t.Fatal(err)

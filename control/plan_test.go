@@ -10,6 +10,7 @@ import (
 // TestPlan proves that a plan shows changes and new answers, changes nothing, and shows nothing after the apply.
 // Covers: issue2 plan
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	p, err := r.client.Plan(ctx, request(zoneYAML, shopYAML))
@@ -51,6 +52,7 @@ func TestPlan(t *testing.T) {
 // ones are not written.
 // Covers: issue2 apply, issue2 bad input
 func TestBadFilesChangeNothing(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	bad := strings.Replace(strings.Replace(shopYAML, "mode: failover", "mode: fastest", 1), "edges: [west]", "edges: [nord]", 1)
 	_, err := r.client.Apply(t.Context(), request(zoneYAML, bad, "kind: Nothing\n"))
@@ -73,6 +75,7 @@ func TestBadFilesChangeNothing(t *testing.T) {
 
 // TestPrune proves that prune takes what the same apply set owns and nothing else, never an Override.
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	r.apply(zoneYAML, shopYAML)
@@ -113,6 +116,7 @@ func TestPrune(t *testing.T) {
 
 // TestCompareAndSet proves revisions on single resources, in documents and on a plan.
 func TestCompareAndSet(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	plan, err := r.client.Plan(ctx, request(zoneYAML, shopYAML))

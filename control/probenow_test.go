@@ -122,6 +122,7 @@ func TestTaskURL(t *testing.T) {
 //
 // Covers: issue4 version skew of kinds
 func TestTasksRefusedByAPoint(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.join("p1", nil, "probe")
 	r.connect("p1")
@@ -140,6 +141,7 @@ func TestTasksRefusedByAPoint(t *testing.T) {
 //
 // Covers: issue4 probe icmp
 func TestPointThatCannotDoOneKind(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, secureYAML)
 	r.await("tasks", func() bool { _, p, _ := r.out.latest(); return p != nil && len(p.Tasks) == 3 })

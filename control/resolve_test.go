@@ -48,6 +48,7 @@ func far(broken *atomic.Bool) func(context.Context, *dns.Msg, string) (*dns.Msg,
 //
 // Covers: issue5 names elsewhere, field 47
 func TestNamesElsewhere(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Bool
 	with := func(c *Config, d *Deps) {
 		c.Resolvers = []string{"192.0.2.9"}

@@ -37,6 +37,7 @@ func sameRule(t *testing.T, what string, before, after api.RuleStatus, learnt bo
 // counts, moves nothing and answers as before; also when the snapshot on disk is missing or damaged, as after a kill.
 // Covers: field 12, issue2 restart, issue2 state files
 func TestRestartRightAfterASwitch(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(path string) error{
 		"clean":            func(string) error { return nil },
 		"no snapshot":      os.Remove,
@@ -81,6 +82,7 @@ func TestRestartRightAfterASwitch(t *testing.T) {
 // two processes of one boot, moves no decision and shortens no lock or override.
 // Covers: issue2 clock step
 func TestRestartWithAWrongWallClock(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			dir := t.TempDir()
@@ -120,6 +122,7 @@ func TestRestartWithAWrongWallClock(t *testing.T) {
 // TestOverridesOutliveRestarts proves that force, freeze and drain hold on after a restart.
 // Covers: issue2 restart, issue2 overrides
 func TestOverridesOutliveRestarts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -151,6 +154,7 @@ func TestOverridesOutliveRestarts(t *testing.T) {
 // TestTwoProcesses proves that a second control on one folder is refused and the first goes on.
 // Covers: issue2 two processes
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	_, err := New(t.Context(), Config{Data: dir, Listen: "127.0.0.1:0"}, Deps{})

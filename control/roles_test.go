@@ -148,6 +148,7 @@ type describedOperation struct {
 // is the one this test expects, and that nothing is described that is not there.
 // Covers: issue4 roles
 func TestEveryOperationHasARole(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	want, have := samples(), r.described()
 	if len(have) < len(want) {
@@ -174,6 +175,7 @@ func TestEveryOperationHasARole(t *testing.T) {
 // that service and for another, and nobody's token.
 // Covers: issue4 roles
 func TestRoles(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil, withSeries(&kept{}), func(_ *Config, d *Deps) {
 		d.Probe = func(context.Context, string, snapshot.ProbeTask) (report.Observation, error) {
 			return report.Observation{OK: true}, nil
@@ -268,6 +270,7 @@ func (r *rig) imposed(service string) {
 // is imposed on them, and nothing of others; and that it moves nothing that others share.
 // Covers: issue4 roles
 func TestLimitedTokenSeesItsOwn(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML, blogYAML())
 	r.imposed("shop")
@@ -328,6 +331,7 @@ func slower(yaml string) string {
 // that the refusal says which role it takes and who gives it.
 // Covers: issue4 roles
 func TestOperatorWritesServicesOnly(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	c := api.NewClient("http://"+r.Addr().String(), r.apiToken("op", "operator", ""))

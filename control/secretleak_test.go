@@ -57,6 +57,7 @@ func badBodies() map[string][3]string {
 //
 // Covers: issue4 secret leaks, issue4 secrets sealed, issue4 history
 func TestNoSecretLeaks(t *testing.T) {
+	t.Parallel()
 	h := newHook(t)
 	dir := t.TempDir()
 	l := &logs{}
@@ -156,6 +157,7 @@ func TestNoSecretLeaks(t *testing.T) {
 //
 // Covers: issue4 secrets sealed
 func TestSecretOfAnotherDay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(secretYAML("hooks", "a", plantedKey), secretYAML("other", "a", plantedOld))

@@ -84,6 +84,7 @@ func (l *logs) use(_ *Config, deps *Deps) {
 //
 // Covers: issue4 secrets sealed
 func TestSecret(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	first := r.apply(secretYAML("hooks", "signing", plantedKey))
@@ -160,6 +161,7 @@ func TestSecret(t *testing.T) {
 //
 // Covers: issue4 secrets sealed
 func TestSecretIsNotPruned(t *testing.T) {
+	t.Parallel()
 	h := newHook(t)
 	r := start(t, t.TempDir(), nil, quickNews)
 	r.apply(zoneYAML, secretYAML("hooks", "signing", plantedKey), h.withSecret("pager", ""))
@@ -189,6 +191,7 @@ func TestSecretIsNotPruned(t *testing.T) {
 //
 // Covers: issue4 secrets sealed, issue4 notifications
 func TestNotifierFromSecret(t *testing.T) {
+	t.Parallel()
 	h := newHook(t)
 	l := &logs{}
 	r := start(t, t.TempDir(), nil, quickNews, l.use)
@@ -229,6 +232,7 @@ func TestNotifierFromSecret(t *testing.T) {
 //
 // Covers: issue4 secrets sealed, issue4 rollback, issue4 secret rotation
 func TestSecretHistory(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	ctx := t.Context()
 	first := r.apply(secretYAML("hooks", "signing", plantedOld))
@@ -287,6 +291,7 @@ func TestSecretHistory(t *testing.T) {
 //
 // Covers: issue4 seal key
 func TestSealKeyMissing(t *testing.T) {
+	t.Parallel()
 	h := newHook(t)
 	dir := t.TempDir()
 	r := start(t, dir, nil, quickNews)
@@ -375,6 +380,7 @@ func TestSealKeyMissing(t *testing.T) {
 //
 // Covers: issue4 seal key, issue4 secret rotation
 func TestSealKeyLostWhileRunning(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "seal.key")
 	r := start(t, dir, nil)
@@ -422,6 +428,7 @@ func TestSealKeyLostWhileRunning(t *testing.T) {
 //
 // Covers: issue4 seal key
 func TestSealKeyBegins(t *testing.T) {
+	t.Parallel()
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "steer.key")
 	set := func(cfg *Config, _ *Deps) { cfg.SealKey = elsewhere }
 	r := start(t, dir, nil, set)

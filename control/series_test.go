@@ -80,6 +80,7 @@ func withSeries(k *kept) func(*Config, *Deps) {
 // and what a rule answers is told at the decision, also anew after a restart.
 // Covers: A12, B8, issue4 series
 func TestSeriesAreTold(t *testing.T) {
+	t.Parallel()
 	k := &kept{}
 	dir := t.TempDir()
 	r := start(t, dir, nil, withSeries(k))
@@ -140,6 +141,7 @@ func TestSeriesAreTold(t *testing.T) {
 // an observation or a verdict.
 // Covers: A12, issue4 series
 func TestWeightsAreTold(t *testing.T) {
+	t.Parallel()
 	k := &kept{}
 	r := start(t, t.TempDir(), nil, withSeries(k))
 	weighted := strings.Replace(shopYAML, "mode: failover\n    edges: [east, west, south]", "mode: weighted\n    edges: [east, west]", 1)
@@ -222,6 +224,7 @@ func wideService(rules, edges int) string {
 // status.
 // Covers: A12, issue4 series, issue2 bad input
 func TestSeriesAPI(t *testing.T) {
+	t.Parallel()
 	k := &kept{}
 	r := start(t, t.TempDir(), nil, withSeries(k))
 	r.apply(zoneYAML, shopYAML)

@@ -12,6 +12,7 @@ import (
 // was published, the edge returns after its cool-down.
 // Covers: A1, A5, A7, A8, A12, B8, E4, decisions 4, field 29
 func TestFromFileToSwitch(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	p := r.apply(zoneYAML, shopYAML)
 	if len(p.Changes) != 2 || !p.Applied || len(p.Answers) != 2 {
@@ -64,6 +65,7 @@ func TestFromFileToSwitch(t *testing.T) {
 // TestLosingOneOfTwoAddresses proves that an edge with two addresses loses one from answers without a switch.
 // Covers: issue2 one address
 func TestLosingOneOfTwoAddresses(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	r.awaitAnswer("shop", "default", "192.0.2.1")
@@ -84,6 +86,7 @@ func TestLosingOneOfTwoAddresses(t *testing.T) {
 //
 // Covers: decisions 3
 func TestWhenAllDownChangesAnAnswer(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	text := strings.Replace(shopYAML, "edges: [east, west, south]", "edges: [east, west]", 1)
 	r.apply(zoneYAML, text)

@@ -358,6 +358,7 @@ func (h *hour) sameStory(s said) {
 //
 // Covers: issue4 families apart
 func TestTapeOfFamilies(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	began := r.clocks.read().Wall
 	r.apply(zoneYAML, `apiVersion: steerpoint/v1
@@ -399,6 +400,7 @@ rules:
 //
 // Covers: issue4 tape disk full, issue4 explain at
 func TestWhatTheTapeDoesNotHave(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)
@@ -479,6 +481,7 @@ rules:
 //
 // Covers: E1, issue4 tape, issue4 families apart
 func TestFamiliesOnTape(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, familiesYAML)
 	r.await("tasks", func() bool { _, p, _ := r.out.latest(); return p != nil && len(p.Tasks) > 0 })
@@ -513,6 +516,7 @@ func TestFamiliesOnTape(t *testing.T) {
 //
 // Covers: issue4 explain at
 func TestExplainWhileNothingRan(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)

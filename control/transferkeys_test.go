@@ -39,6 +39,7 @@ func (r *rig) keyed(value string) func() bool {
 //
 // Covers: issue5 tsig, issue5 serial, issue4 seal key
 func TestTransferKeys(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, tsigZone, secretYAML("transfers", "xfr", tsigValue))
@@ -80,6 +81,7 @@ func TestTransferKeys(t *testing.T) {
 //
 // Covers: issue4 secret leaks, issue5 tsig
 func TestTransferKeysDoNotShow(t *testing.T) {
+	t.Parallel()
 	l := &logs{}
 	r := start(t, t.TempDir(), nil, l.use)
 	var said strings.Builder

@@ -45,6 +45,7 @@ func (r *rig) alarmed(code string) bool {
 // the last answers, the operator is told, and everything follows in order once the store is back.
 // Covers: field 33, issue2 disk full
 func TestStoreRefuses(t *testing.T) {
+	t.Parallel()
 	var s refusing
 	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) {
 		d.store = func(real *store.Store) committer { s.Store = real; return &s }
@@ -81,6 +82,7 @@ func TestStoreRefuses(t *testing.T) {
 // TestPublisherRefuses proves that a map that is not taken is an alarm and is tried again, with its switches.
 // Covers: field 33
 func TestPublisherRefuses(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML, shopYAML)
 	r.awaitAnswer("shop", "default", "192.0.2.1")
@@ -97,6 +99,7 @@ func TestPublisherRefuses(t *testing.T) {
 // that nothing acknowledged is lost for the process that starts when there is room again.
 // Covers: issue2 disk full
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
@@ -163,6 +166,7 @@ func fill(t *testing.T, path string) {
 // TestReadOnlyFolder proves that a folder that cannot be written is refused by name, and nothing is left behind.
 // Covers: issue2 data folder
 func TestReadOnlyFolder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {
 		t.Skipf("a read-only file system cannot be mounted here: %v", err)
@@ -180,6 +184,7 @@ func TestReadOnlyFolder(t *testing.T) {
 // server in it answers on by the map on disk.
 // Covers: issue2 disk full
 func TestFullStoreStarts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	small := func(c *Config, _ *Deps) { c.StoreQuota = 8 << 20 }
 	r := start(t, dir, nil, small)
@@ -211,6 +216,7 @@ func TestFullStoreStarts(t *testing.T) {
 // store: here that every edge is down, which a rule with whenAllDown: empty answers with nothing, without a switch.
 // Covers: field 33, issue2 disk full
 func TestDeadlinesPublishNoVerdict(t *testing.T) {
+	t.Parallel()
 	var s refusing
 	r := start(t, t.TempDir(), nil, func(_ *Config, d *Deps) {
 		d.store = func(real *store.Store) committer { s.Store = real; return &s }
@@ -246,6 +252,7 @@ func TestDeadlinesPublishNoVerdict(t *testing.T) {
 // the process after this one must not give them out again.
 // Covers: issue2 disk full
 func TestVersionsCatchUp(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	c := &Control{store: r.store, log: r.log}
 	used, err := c.store.NextVersion(t.Context())

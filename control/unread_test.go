@@ -15,6 +15,7 @@ import (
 //
 // Covers: field 12, issue2 restart
 func TestUnreadableServiceKeepsItsAnswers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML, strings.NewReplacer("name: shop", "name: other", "shop.example.com]", "o.example.com]").Replace(shopYAML))
@@ -69,6 +70,7 @@ func TestUnreadableServiceKeepsItsAnswers(t *testing.T) {
 //
 // Covers: field 12, issue2 restart
 func TestUnreadableServiceThatIsDeleted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, nil)
 	r.apply(zoneYAML, shopYAML)

@@ -63,6 +63,7 @@ func TestWatchPlaces(t *testing.T) {
 // closed one makes room.
 // Covers: issue4 roles
 func TestWatchesOfOneToken(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), nil)
 	r.apply(zoneYAML)
 	c := api.NewClient("http://"+r.Addr().String(), r.apiToken("screen", "viewer", ""))

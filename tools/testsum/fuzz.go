@@ -31,9 +31,13 @@ type fuzzPlan struct {
 	name, record string
 	each         time.Duration
 	jobs         int
+	blind        bool   // binaries as go test builds them, which say nothing of what an input reached
 	notLinking   string // packages whose tests link one with this prefix are left out; "": none is
 	in           string // only packages with one of these prefixes, divided by commas; "": all
 	keep         int    // how many of the new inputs of each target go to its testdata
+	corpus       string // where new inputs gather from run to run; "": for this run only
+	ledger       string // a file with a line for each run of a target; "": none
+	until        time.Duration
 }
 
 // takes reports whether a package is to be fuzzed.
@@ -43,7 +47,7 @@ func (p *fuzzPlan) takes(path string) bool {
 	})
 }
 
-// runFuzz builds every package that has fuzz targets once, instrumented, and runs each target for the time given.
+// runFuzz builds every package that has fuzz targets once, instrumented unless blind, and runs each target for the time given.
 // Each target runs on one worker and jobs of them side by side: on two cores that is faster than one at a time.
 func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
 	c := counts{Name: plan.name}
@@ -59,13 +63,21 @@ func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
 	}
 	c.Failed += broken
 
+	corpus := plan.corpus
+	if corpus == "" {
+		corpus = filepath.Join(scratch, "corpus")
+	}
+	if plan.ledger != "" {
+		if targets, err = plan.due(targets); err != nil {
+			return err
+		}
+	}
 	work, results := make(chan target), make(chan result)
 	var wg sync.WaitGroup
 	for range plan.jobs {
 		wg.Go(func() {
 			for t := range work {
-				text, err := t.run(ctx, plan.each, filepath.Join(scratch, "corpus"))
-				results <- result{t, err, text}
+				results <- plan.runTarget(ctx, t, corpus)
 			}
 		})
 	}
@@ -85,7 +97,7 @@ func runFuzz(ctx context.Context, out io.Writer, plan fuzzPlan) error {
 		}
 		c.Passed++
 		fmt.Fprintf(out, "fuzzed %s %s: %s\n", r.pkg, r.name, lastProgress(r.text))
-		kept, err := r.keep(filepath.Join(scratch, "corpus"), plan.keep)
+		kept, err := r.keep(corpus, plan.keep)
 		if err != nil {
 			return err
 		}
@@ -113,7 +125,11 @@ func buildTargets(ctx context.Context, out io.Writer, scratch string, plan *fuzz
 		}
 		binary := filepath.Join(scratch, fmt.Sprintf("%d.test", i))
 		// Vet has its own step, and nobody debugs these: -w leaves out what a debugger reads, most of the linker's work.
-		cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-ldflags=-w", "-c", "-fuzz=.", "-o", binary, p.path)
+		args := []string{"test", "-vet=off", "-ldflags=-w", "-c", "-o", binary}
+		if !plan.blind {
+			args = append(args, "-fuzz=.")
+		}
+		cmd := exec.CommandContext(ctx, "go", append(args, p.path)...)
 		if text, err := cmd.CombinedOutput(); err != nil {
 			broken++
 			fmt.Fprintf(out, "FAIL: %s does not build for fuzzing: %v\n%s", p.path, err, indent(string(text)))
@@ -128,15 +144,18 @@ func buildTargets(ctx context.Context, out io.Writer, scratch string, plan *fuzz
 
 // run fuzzes one target. New inputs of the run go to a scratch corpus; a failing input is written to the package's
 // testdata/fuzz, where go test finds it again.
-func (t target) run(ctx context.Context, each time.Duration, corpus string) (string, error) {
+func (t target) run(ctx context.Context, each time.Duration, corpus string) (text string, cpu time.Duration, err error) {
 	cmd := exec.CommandContext(
 		ctx, t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+each.String(),
 		"-test.fuzzminimizetime=5s", "-test.parallel=1", "-test.timeout="+(each+5*time.Minute).String(),
 		"-test.fuzzcachedir="+filepath.Join(corpus, t.pkg),
 	)
 	cmd.Dir = t.dir
-	text, err := cmd.CombinedOutput()
-	return string(text), err
+	out, err := cmd.CombinedOutput()
+	if p := cmd.ProcessState; p != nil {
+		cpu = p.UserTime() + p.SystemTime() // of its workers too: it has waited for them
+	}
+	return string(out), cpu, err
 }
 
 // keep copies the n smallest of the new inputs to the package's testdata.

@@ -6,7 +6,8 @@
 //	testsum run -name N [-record FILE] [SELECTION] -- ARGS...
 //	        go test -json ARGS on every package with tests that SELECTION does not leave out, read and counted;
 //	        SELECTION is any of -linking PREFIX,..., -not-linking PREFIX,..., -only PACKAGE, -except PACKAGE,...
-//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-not-linking PREFIX,...] [-in PREFIX,...] [-keep N]
+//	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-blind] [-not-linking PREFIX,...] [-in PREFIX,...] [-keep N]
+//	             [-corpus FOLDER] [-ledger FILE -until 30m]
 //	        every fuzz target of the module, found by itself; with -keep, the N smallest inputs of each that reached
 //	        something new go to testdata, where every test runs them
 //	testsum total FILE...
@@ -79,14 +80,21 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 		each, jobs := flags.Duration("time", 0, "how long each target runs"), flags.Int("jobs", 2, "targets at a time")
 		notLinking := flags.String("not-linking", "", "leave out packages whose tests link one with these `prefixes`")
 		in := flags.String("in", "", "only packages with these `prefixes`")
+		blind := flags.Bool("blind", false, "build no binary apart for it: nothing guides the inputs")
 		keep := flags.Int("keep", 0, "new `inputs` of each target to put into testdata")
+		corpus := flags.String("corpus", "", "`folder` in which new inputs gather from run to run")
+		ledger := flags.String("ledger", "", "`file` with what was ever run; -time is then a slice")
+		until := flags.Duration("until", 0, "with -ledger: processor time of all runs of a target after which it is done")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
 		if *each <= 0 || *jobs <= 0 {
 			return errors.New("fuzz: -time and -jobs must be positive")
 		}
-		return runFuzz(ctx, out, fuzzPlan{name: *name, record: *record, each: *each, jobs: *jobs, notLinking: *notLinking, in: *in, keep: *keep})
+		return runFuzz(ctx, out, fuzzPlan{
+			name: *name, record: *record, each: *each, jobs: *jobs, blind: *blind, notLinking: *notLinking, in: *in, keep: *keep,
+			corpus: *corpus, ledger: *ledger, until: *until,
+		})
 	case "total":
 		return total(out, args)
 	default:

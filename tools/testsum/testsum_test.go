@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // read runs a stream of go test -json lines through a reader.
@@ -169,5 +170,37 @@ func TestFuzzKeeps(t *testing.T) {
 		if plan.takes(path) != want {
 			t.Errorf("%s: taken: %t", path, !want)
 		}
+	}
+}
+
+// Runs of a target add up over lines of its own, and one with enough of them is not due.
+func TestLedger(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fuzz.tsv")
+	plan := fuzzPlan{ledger: file, until: time.Minute}
+	one, two := target{pkg: "steerpoint/x", name: "FuzzOne"}, target{pkg: "steerpoint/x", name: "FuzzTwo"}
+	if due, err := plan.due([]target{one, two}); err != nil || len(due) != 2 {
+		t.Errorf("no ledger: due %v, %v", due, err)
+	}
+	for _, cpu := range []time.Duration{31 * time.Second, 29 * time.Second} {
+		if err := plan.enter(t.Context(), one, cpu, executions("fuzz: elapsed: 3s, execs: 41 (9/sec), new interesting: 2\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := plan.enter(t.Context(), two, 59*time.Second, 0); err != nil {
+		t.Fatal(err)
+	}
+	due, err := plan.due([]target{one, two})
+	if err != nil || len(due) != 1 || due[0].name != "FuzzTwo" {
+		t.Errorf("due %v, %v", due, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), "\t41\n") != 2 || strings.Count(string(text), ledgerHead) != 1 {
+		t.Errorf("%s%v", text, err)
+	}
+	if err := os.WriteFile(file, []byte("steerpoint/x\tFuzzOne\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.due([]target{one}); err == nil {
+		t.Error("half a line was read as a line")
 	}
 }
