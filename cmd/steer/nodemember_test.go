@@ -137,6 +137,7 @@ ns: [{name: ns1.gslb.example.net, addresses: [127.0.0.1]}]
 // ready; drained, it is not, and answers on; control away and itself started anew, it answers before anything else.
 // Covers: A2, issue3 join, issue3 drain, issue3 control killed
 func TestNodeThroughItsLife(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	controlDir, nodeDir := filepath.Join(dir, "control"), filepath.Join(dir, "node")
 	zone := filepath.Join(dir, "zone.yaml")
@@ -286,6 +287,7 @@ func TestJoinTokenOfTheEnvironment(t *testing.T) {
 // A node that cannot write where it listens, as on a full disk, works all the same.
 // Covers: A2, issue3 disk
 func TestNodeWithoutARunFile(t *testing.T) {
+	t.Parallel()
 	dir, health := t.TempDir(), freeTCP(t)
 	if err := os.MkdirAll(filepath.Join(dir, "run.state", "in the way"), 0o700); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 //	xfer ZONE [KEY SECRET [SERIAL]] (a program) copies a zone from $DNS as a secondary does, see xfer_test.go
 //	hook ADDR:PORT KEY LOG STOP  (a program) a webhook's receiver, see hook_test.go
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		Setup:               setup,

@@ -38,6 +38,7 @@ const upgradeName, upgradeAddr = "www.example.com.", "192.0.2.80"
 // Programs that cannot run are refused before, and the one that runs goes on.
 // Covers: A2, issue3 upgrade
 func TestUpgradeLosesNoQuery(t *testing.T) {
+	t.Parallel()
 	data, program := t.TempDir(), filepath.Join(t.TempDir(), "steer")
 	keepMap(t, data)
 	install(t, program, self(t))
@@ -72,6 +73,7 @@ func TestUpgradeLosesNoQuery(t *testing.T) {
 // TestUpgradeOfEverything does so with `steer up`: its name server answers while control, which takes longer, starts anew.
 // Covers: A2, issue3 upgrade
 func TestUpgradeOfEverything(t *testing.T) {
+	t.Parallel()
 	data, program := t.TempDir(), filepath.Join(t.TempDir(), "steer")
 	install(t, program, self(t))
 	up := startProcess(t, program, "up", "--data", data, "--listen", "dns=127.0.0.1:0", "--listen", "api=127.0.0.1:0")

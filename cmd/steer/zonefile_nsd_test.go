@@ -76,6 +76,7 @@ big TXT "` + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 //
 // Covers: issue5 import zonefile, issue5 static zones, rfc 1034, rfc 2308, rfc 4592, rfc 8020
 func TestZoneFileAgainstNSD(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("nsd")
 	if err != nil {
 		if path = "/usr/sbin/nsd"; !executable(path) {
