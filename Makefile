@@ -135,6 +135,15 @@ long-lab: $(TESTSUM) ## the same with the long ones: five minutes behind links t
 	$(STEP)
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/5-lab.json -only $(LAB) -- $(FLAGS) -run '^TestStories$$' -timeout 15m
 
+# Debian's packages of what the story asks. They are no part of what CI runs: there the story is skipped, with the reason.
+VALIDATORS := zonemaster-cli dnsviz python3-pygraphviz knot bind9-dnsutils iproute2
+
+.PHONY: outside-validators
+outside-validators: $(TESTSUM) ## zonemaster and dnsviz look at zones of ours from a parent zone (installs both; needs root and Debian)
+	$(STEP)
+	@dpkg --status $(VALIDATORS) >/dev/null 2>&1 || apt-get install -y --no-install-recommends $(VALIDATORS)
+	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/6-outside.json -only $(LAB) -- $(FLAGS) -run '^TestStories$$/^outside$$' -timeout 15m
+
 # beside runs target $(1) while target $(2) runs; what $(1) says comes last, out of the file $(3).
 define beside
 	@$(MAKE) --no-print-directory $(1) >$(3) 2>&1 & other=$$!; failed=; \
@@ -233,10 +242,15 @@ bench: ## measure; writes bench/results/*.json and the table in bench/results/RE
 	@bin/benchtab -bars bench/bars.tsv -out bench/results
 
 .PHONY: bench-dns
-bench-dns: build ## compare name servers in one run (dnsperf, and what is installed of gdnsd, knot, nsd, pdns-server)
+bench-dns: build ## compare name servers in one run (dnsperf; bind9-utils; what there is of gdnsd, knot, nsd, pdns-server)
 	@go build -o bin/nameserver ./bench/nameserver
 	@cd tools && go build -o ../bin/dnsbench ./dnsbench
 	@bin/dnsbench -steer bin/steer -nameserver bin/nameserver -out bench/results $(BENCH_DNS_FLAGS)
+
+.PHONY: bench-edge
+bench-edge: ## compare the gateway with HAProxy and NGINX in one run (needs Debian's haproxy, nginx-light and wrk)
+	@go build -o bin/gateway ./bench/gateway
+	@GATEWAY=$(CURDIR)/bin/gateway bench/gateway/run.sh
 
 .PHONY: fuzz-dns
 fuzz-dns: $(TESTSUM) ## every fuzz target of the name server and its maps for 30 minutes of a processor, over as many runs as it takes
@@ -255,8 +269,8 @@ api: ## rebuild the API's description and the Go client that is made of it
 	cd tools && go run ./apigen -doc ../control/api/openapi.json -client ../control/api
 
 .PHONY: cases
-cases: ## rebuild docs/cases.md from the tests' own Covers lines
-	go test ./internal/archtest -run '^TestCasesPageIsCurrent$$' -count=1 -update
+cases: ## rebuild docs/cases.md and docs/rfcs.md from the tests' own Covers lines
+	go test ./internal/archtest -run '^Test(Cases|RFC)PageIsCurrent$$' -count=1 -update
 
 .PHONY: fmt
 fmt: ## format the code

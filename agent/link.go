@@ -38,19 +38,25 @@ type answerer interface {
 	Result(ctx context.Context, askID string, o report.Observation, failure string) error
 }
 
+// updater takes DNS updates.
+type updater interface {
+	Update(ctx context.Context, u report.Update) (report.UpdateResult, error)
+}
+
 // session is one client of control: connections under one certificate. A *wire.Client is all of it.
 type session struct {
 	enroll enroller
 	down   follower
 	up     shipper
 	result answerer
+	update updater
 	close  func()
 }
 
 // dial makes a session. It connects when something is called.
 func (a *Agent) dial(c wire.ClientConfig) session {
 	client := wire.NewClient(c)
-	return session{enroll: client, down: client, up: client, result: client, close: client.Close}
+	return session{enroll: client, down: client, up: client, result: client, update: client, close: client.Close}
 }
 
 func (a *Agent) clientConfig() wire.ClientConfig {

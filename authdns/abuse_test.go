@@ -45,12 +45,11 @@ func selfSigned(t *testing.T, name string) (cert, key []byte) {
 // withCookies is the test map with the cookie secrets of a time.
 func withCookies(t *testing.T, master string, now time.Time) *snapshot.DNS {
 	t.Helper()
-	d := dnstest.Map(t)
-	var err error
-	if d.Cookies, err = snapshot.CookiesAt([]byte(master), now); err != nil {
+	c, err := snapshot.CookiesAt([]byte(master), now)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return share(t, dnstest.Map(t), snapshot.ServerSecrets{Cookies: c})
 }
 
 func unhex(t *testing.T, s string) []byte {
@@ -177,7 +176,7 @@ func TestRateLimitKinds(t *testing.T) {
 // TestBadCookieOnlyUnderAttack: a client that could show a cookie is asked for it when there are too many replies, and not
 // before; with the one it was given it is answered.
 //
-// Covers: field 55, issue5 rate limit, rfc 7873
+// Covers: field 55, issue5 rate limit, rfc 7873 bad, rfc 7873 client only
 func TestBadCookieOnlyUnderAttack(t *testing.T) {
 	r := start(t, Config{RateLimit: RateLimit{Answers: 10, Slip: -1}}, dnstest.Map(t))
 	with := func(cookie string) *dns.Msg {

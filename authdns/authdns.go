@@ -45,7 +45,9 @@ type Server struct {
 	certs     *certs.Source // of DoT and DoH; nil: there is none
 	metrics   *metrics
 	transfers *transfers
+	updates   *updates
 	signing   signing
+	sharing   sharing
 	// epoch is the zero of the clock answers use: monotonic, so that TTLs do not follow a wall clock that is set.
 	epoch time.Time
 	// heard is when control last was, on that clock in nanoseconds.
@@ -55,8 +57,6 @@ type Server struct {
 	current  *snapshot.DNS
 	fromDisk bool
 	unsaved  bool
-
-	savedKeys []snapshot.DNSKey // those on disk; of who writes the state
 
 	wake chan struct{} // 1 deep: current is to be written to disk
 }
@@ -82,7 +82,8 @@ func New(cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Server, erro
 		return nil, fmt.Errorf("name server metrics: %w", err)
 	}
 	s.transfers = newTransfers(newNotifier(cfg.Listen, s.metrics.notifies, log), log)
-	if err := s.signing.register(reg, s.clock); err != nil {
+	s.updates = newUpdates(cfg.Updates, cfg.updateWait, s.metrics.updates, log)
+	if err := errors.Join(s.signing.register(reg, s.clock), s.sharing.register(reg)); err != nil {
 		return nil, fmt.Errorf("name server metrics: %w", err)
 	}
 	s.loadState()
@@ -110,6 +111,7 @@ func (s *Server) Close() error { return s.sockets.Close() }
 // Run answers until ctx ends. When it returns, everything it started has stopped and the newest map is on disk.
 func (s *Server) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, s.updates.cancel)()
 	g.Go(func() error { return s.sockets.Serve(ctx) })
 	g.Go(func() error { s.keepState(ctx); return nil })
 	g.Go(func() error { s.watchSilence(ctx); return nil })
@@ -176,7 +178,7 @@ func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {
 	if err != nil {
 		return err
 	}
-	s.useCookies(d.Cookies)
+	s.takeSecrets(d.Sealed)
 	s.takeKeys(d.Signing)
 	s.warm(ix)
 	s.responder.SetIndex(ix)

@@ -62,6 +62,9 @@ func start(t *testing.T, cfg Config, d *snapshot.DNS) *running {
 	if len(cfg.Listen) == 0 {
 		cfg.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	}
+	if cfg.OpenKeys == nil {
+		cfg.OpenKeys = openPlain
+	}
 	r := &running{reg: prometheus.NewRegistry(), log: &lockedBuffer{}}
 	s, err := New(cfg, r.reg, slog.New(slog.NewTextHandler(r.log, nil)))
 	if err != nil {
@@ -320,6 +323,8 @@ func TestConfigRefused(t *testing.T) {
 
 // TestWildcardRepliesFromAddressAsked asks a server bound to the wildcard at several loopback addresses: a connected
 // client socket takes a reply from that very address only.
+//
+// Covers: rfc 2181 source
 func TestWildcardRepliesFromAddressAsked(t *testing.T) {
 	listen := []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:0")}
 	hosts := []string{"127.0.0.1", "127.0.0.2", "127.1.2.3"}

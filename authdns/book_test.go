@@ -43,3 +43,35 @@ func TestBook(t *testing.T) {
 		}
 	}
 }
+
+// A book takes maps whose zones are signed, though it has no key and signs nothing, and shows the keys.
+// Covers: issue3 explain, issue5 dnssec keys
+func TestBookOfSignedZones(t *testing.T) {
+	var log lockedBuffer
+	b, err := NewBook(Config{}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dnstest.Map(t)
+	d.Signing, _, _ = newSigning(t, nodeKey(t)) // sealed to a name server
+	if err := b.Swap(d); err != nil {
+		t.Fatal(err)
+	}
+	for qtype, want := range map[uint16]int{dns.TypeDNSKEY: 2, dns.TypeCDS: 1, dns.TypeSOA: 1} {
+		e, err := b.Explain(signedName, netip.MustParseAddr("192.0.2.1"), netip.Prefix{}, qtype)
+		if err != nil || len(e.Answer) != want {
+			t.Errorf("%s: %v, %v", dns.TypeToString[qtype], e.Answer, err)
+		}
+	}
+	if text := log.String(); text != "" {
+		t.Errorf("it complains of keys that it is not to have: %s", text)
+	}
+	d = dnstest.Map(t)
+	d.Version++
+	if err := b.Swap(d); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := b.Explain(signedName, netip.MustParseAddr("192.0.2.1"), netip.Prefix{}, dns.TypeDNSKEY); err != nil || len(e.Answer) != 0 {
+		t.Errorf("of a zone that is signed no more: %v, %v", e.Answer, err)
+	}
+}

@@ -73,9 +73,15 @@ type Config struct {
 	// an extended error (RFC 8914) with a text, and answer on. 0: never, control is in this process.
 	SilentAfter time.Duration
 
-	// OpenKeys opens the private keys of signed zones as they stand in a map (snapshot.Signing.Keys). It is called when a
-	// map brings other keys. nil: nobody can; signed zones then fail for who asks for signatures.
-	OpenKeys func(sealed []byte) ([]byte, error)
+	// OpenKeys opens what is sealed for a use in a map: the private keys of signed zones (snapshot.SigningUse), and the
+	// secrets that name servers share (snapshot.SecretsUse). It is called when a map brings others. nil: nobody can; signed
+	// zones then fail for who asks for signatures, and messages that are signed by a key are refused.
+	OpenKeys func(use string, sealed []byte) ([]byte, error)
+
+	// Updates takes DNS UPDATE messages (RFC 2136) that are signed by a key of their zone. nil: all are refused.
+	Updates Updates
+
+	updateWait time.Duration // how long one is waited for, in tests; 0: as documented
 
 	// Place names the place of an address in explanations. nil: they do not name it.
 	Place func(netip.Addr) string

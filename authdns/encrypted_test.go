@@ -140,7 +140,7 @@ func (r *running) requests(t *testing.T, version2 bool) *http.Client {
 
 // TestDoH asks by GET and POST, over HTTP/1.1 and HTTP/2.
 //
-// Covers: issue5 doh, rfc 8484
+// Covers: issue5 doh, rfc 8484, rfc 7871 caches
 func TestDoH(t *testing.T) {
 	r := start(t, Config{DoH: anyPort}, dnstest.Map(t))
 	target := "https://" + r.DoH()[0].String() + "/dns-query"
@@ -320,7 +320,7 @@ func TestEncryptedPortTaken(t *testing.T) {
 // TestSharedCookies: the cookie of one name server is good at another with the same map, also on the day after, and
 // nothing else makes it so.
 //
-// Covers: field 55, issue5 cookies, rfc 9018
+// Covers: field 55, issue5 cookies, rfc 9018 secrets
 func TestSharedCookies(t *testing.T) {
 	day := time.Now()
 	one, other, alone := start(t, Config{}, withCookies(t, "master of a cluster", day)), start(t, Config{}, withCookies(t, "master of a cluster", day.Add(24*time.Hour))), start(t, Config{}, dnstest.Map(t))

@@ -29,6 +29,7 @@ type metrics struct {
 	tcpRefused, tcpEnded *prometheus.CounterVec
 	udpFailed            *prometheus.CounterVec
 	transfers, notifies  *prometheus.CounterVec
+	updates              *prometheus.CounterVec
 	collectors           []prometheus.Collector
 }
 
@@ -47,6 +48,7 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 		for _, rcode := range []int{
 			dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
 			dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeNotAuth, dns.RcodeBadVers, dns.RcodeBadCookie,
+			dns.RcodeYXDomain, dns.RcodeYXRrset, dns.RcodeNXRrset, dns.RcodeNotZone,
 		} {
 			n := &m.queries[t][rcode]
 			m.collectors = append(m.collectors, prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -79,6 +81,7 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 	m.udpFailed = vec("udp_errors_total", "Packets that could not be read or written.", "op")
 	m.transfers = vec("transfers_total", "Zone transfers, by what was sent: whole, changes, current (nothing newer), refused, failed.", "sent")
 	m.notifies = vec("notifies_total", "Secondaries told of a change, by result: answered, failed.", "result")
+	m.updates = vec("updates_total", "DNS UPDATE messages with a good signature, by response code.", "rcode")
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "steer_authdns_tcp_connections", Help: "TCP connections open, encrypted ones included.",
 	})

@@ -92,7 +92,7 @@ func (o *odd) check(t *testing.T, how string, m *dns.Msg) {
 
 // TestBattery sends the battery over sockets, UDP and TCP: every query is answered, as RFC 8906 wants it.
 //
-// Covers: field 53, rfc 8906, rfc 6891
+// Covers: field 53, rfc 8906 battery, rfc 6891 version, rfc 6891 options, rfc 1035 header, rfc 4035 bits
 func TestBattery(t *testing.T) {
 	r := start(t, Config{}, dnstest.Map(t))
 	udp, err := net.Dial("udp", r.addr)
@@ -123,7 +123,7 @@ func TestBattery(t *testing.T) {
 
 // TestBatteryByDig sends it by dig, with the options that RFC 8906 gives.
 //
-// Covers: rfc 8906
+// Covers: rfc 8906 by dig
 func TestBatteryByDig(t *testing.T) {
 	dig, err := exec.LookPath("dig")
 	if err != nil {
@@ -159,7 +159,7 @@ func TestBatteryByDig(t *testing.T) {
 // TestNeverSilent sends what nobody should over both transports: each packet with a header that is no answer is answered
 // with its own ID or, over TCP, its connection closed, and the next client is served.
 //
-// Covers: issue2 bad input, issue5 bad input, rfc 1035, rfc 9619
+// Covers: issue2 bad input, issue5 bad input, rfc 8906 never silent, rfc 1035 names, rfc 9619 one
 func TestNeverSilent(t *testing.T) {
 	r := start(t, Config{}, dnstest.Map(t))
 	question := dnstest.Question("plain.gslb.example.net.", dns.TypeA, 1)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 // signing is what the server needs to sign zones. It goes on by the keys it has, however long control is away.
 type signing struct {
 	signer *sign.Signer
+	// publicOnly: of a Book, which shows keys and signs nothing.
+	publicOnly bool
 	// taken are the keys in use and why some are missing; guarded by Server.mu.
 	taken *snapshot.Signing
 	err   error
@@ -87,6 +90,12 @@ func (s *Server) takeKeys(next *snapshot.Signing) {
 	if next == g.taken && g.err == nil {
 		return
 	}
+	if g.publicOnly {
+		ring, _ := sign.NewRing(next, nil, nil) // its fault is that keys are missing, which they are to be
+		g.signer.SetRing(ring)
+		g.taken = next
+		return
+	}
 	private, err := s.openKeys(next)
 	ring, ringErr := sign.NewRing(next, private, g.signer.Ring())
 	for i := range private {
@@ -121,7 +130,7 @@ func (s *Server) openKeys(next *snapshot.Signing) ([]snapshot.PrivateKey, error)
 	if s.cfg.OpenKeys == nil {
 		return nil, errors.New("this name server has no key to open zone keys with")
 	}
-	text, err := s.cfg.OpenKeys(next.Keys)
+	text, err := s.cfg.OpenKeys(snapshot.SigningUse, next.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("the zone keys cannot be opened: %w", err)
 	}
@@ -133,12 +142,16 @@ func (s *Server) openKeys(next *snapshot.Signing) ([]snapshot.PrivateKey, error)
 	return private, nil
 }
 
-// KeyTrouble says why zones that are to be signed are not; "": nothing is wrong.
+// KeyTrouble says why zones that are to be signed are not, and why keys of transfers and cookies are missing; "": nothing is
+// wrong.
 func (s *Server) KeyTrouble() string {
-	if t := s.signing.trouble.Load(); t != nil {
-		return *t
+	var parts []string
+	for _, t := range []*string{s.signing.trouble.Load(), s.sharing.trouble.Load()} {
+		if t != nil {
+			parts = append(parts, *t)
+		}
 	}
-	return ""
+	return strings.Join(parts, "; ")
 }
 
 // warm makes the signatures that the next index will be asked for at once.
@@ -157,9 +170,10 @@ func (s *Server) keepSigned(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if s.signing.trouble.Load() != nil {
+		if s.signing.trouble.Load() != nil || s.sharing.trouble.Load() != nil {
 			s.mu.Lock()
 			s.takeKeys(s.signing.taken)
+			s.takeSecrets(s.sharing.taken)
 			s.mu.Unlock()
 		}
 		s.signing.signer.Renew(s.clock(), renewUsed, renewMost)

@@ -39,9 +39,7 @@ func nodeKey(t *testing.T) *envelope.Opener {
 	return o
 }
 
-func opening(o *envelope.Opener) func([]byte) ([]byte, error) {
-	return func(sealed []byte) ([]byte, error) { return o.Open(snapshot.SigningUse, sealed) }
-}
+func opening(o *envelope.Opener) func(string, []byte) ([]byte, error) { return o.Open }
 
 // signing makes keys for the zone, sealed to a reader; it gives the public ones and a secret too.
 func newSigning(t *testing.T, to *envelope.Opener) (*snapshot.Signing, []*dns.DNSKEY, []snapshot.PrivateKey) {
@@ -197,11 +195,11 @@ func TestKeysTriedAgain(t *testing.T) {
 		own := nodeKey(t)
 		sg, _, _ := newSigning(t, own)
 		open := false
-		s := &Server{cfg: Config{OpenKeys: func(sealed []byte) ([]byte, error) {
+		s := &Server{cfg: Config{OpenKeys: func(use string, sealed []byte) ([]byte, error) {
 			if !open {
 				return nil, errors.New("the key file is away")
 			}
-			return own.Open(snapshot.SigningUse, sealed)
+			return own.Open(use, sealed)
 		}}, epoch: time.Now(), log: slog.New(slog.DiscardHandler)}
 		answers, err := s.cfg.answers()
 		if err != nil {

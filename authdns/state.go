@@ -31,7 +31,7 @@ func ReadMap(file string) (*snapshot.DNS, error) {
 	if err != nil {
 		return nil, &atomicfile.DamagedError{Path: file, Why: "it is whole but not a map: " + err.Error()}
 	}
-	return withKeys(d, file), nil
+	return d, nil
 }
 
 // loadState makes the map on disk the current one. Whatever is wrong with the file, the server goes on without it:
@@ -40,7 +40,6 @@ func (s *Server) loadState() {
 	if s.cfg.StateFile == "" {
 		return
 	}
-	s.loadKeys()
 	d, err := ReadMap(s.cfg.StateFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -114,12 +113,14 @@ func (s *Server) saveState(ctx context.Context) {
 	if !unsaved {
 		return
 	}
-	keysErr := s.saveKeys(d.Keys)
-	payload, err := d.WithoutKeys().MarshalMap()
-	if err = errors.Join(err, keysErr); err == nil {
+	payload, err := d.MarshalMap()
+	if err == nil {
 		err = atomicfile.WriteParts(s.cfg.StateFile, stateKind, stateVersion, payload...)
 	}
 	s.metrics.saved(err)
+	if err == nil {
+		s.removeOpenKeys()
+	}
 	if err != nil {
 		s.mu.Lock()
 		s.unsaved = true

@@ -17,7 +17,7 @@ import (
 
 // TestTCPBytewise sends a query octet by octet, length prefix included, and several at once.
 //
-// Covers: issue2 tcp
+// Covers: issue2 tcp, rfc 1035 tcp, rfc 7766 pipelining, rfc 7766 order, rfc 7766 octets
 func TestTCPBytewise(t *testing.T) {
 	r := start(t, Config{}, dnstest.Map(t))
 	c := dialTCP(t, r.addr)
@@ -87,7 +87,7 @@ func ended(t *testing.T, c net.Conn) {
 // TestTCPLimits: silent, slow and senseless clients are cut, and others are answered meanwhile. Each limit is short at a
 // server where it judges nobody else.
 //
-// Covers: issue2 tcp
+// Covers: issue2 tcp, rfc 7766 idle, rfc 9210 half open
 func TestTCPLimits(t *testing.T) {
 	impatient := start(t, Config{TCPIdle: 300 * time.Millisecond}, dnstest.Map(t))
 	ended(t, dialTCP(t, impatient.addr))
@@ -114,7 +114,7 @@ func TestTCPLimits(t *testing.T) {
 
 // TestTCPSlowReader asks and asks and never reads: it is cut, and others are answered meanwhile.
 //
-// Covers: issue2 tcp
+// Covers: issue2 tcp, rfc 9210 equal
 func TestTCPSlowReader(t *testing.T) {
 	r := start(t, Config{TCPWrite: 200 * time.Millisecond}, dnstest.Map(t))
 	c := dialTCP(t, r.addr)
@@ -140,7 +140,7 @@ func TestTCPSlowReader(t *testing.T) {
 
 // TestTCPPerClient: one client's connections are capped; one that leaves makes room.
 //
-// Covers: issue2 tcp
+// Covers: issue2 tcp, rfc 7766 limits
 func TestTCPPerClient(t *testing.T) {
 	r := start(t, Config{TCPPerClient: 2, TCPIdle: time.Hour}, dnstest.Map(t))
 	one, two := dialTCP(t, r.addr), dialTCP(t, r.addr)

@@ -58,7 +58,6 @@ func newTransfers(n *notifier, log *slog.Logger) *transfers {
 // take notes the map that answers from now on. It waits for nothing. anew: it is of a control that began anew, or from
 // disk, so that its serials do not continue those before.
 func (t *transfers) take(d *snapshot.DNS, anew bool) {
-	t.takeKeys(d.Keys)
 	t.mu.Lock()
 	t.newest, t.anew = d, t.anew || anew
 	t.taken++

@@ -210,7 +210,7 @@ func peerRecords() []snapshot.DNSRecord {
 // TestPeers has BIND, Knot and NSD copy a zone, with a key, and stay in step by NOTIFY and IXFR: at every version they answer
 // as we do.
 //
-// Covers: issue5 secondaries, rfc 1996, rfc 1995, rfc 5936, rfc 8945
+// Covers: issue5 secondaries, rfc 1996 peers, rfc 1995 peers, rfc 5936 peers, rfc 8945 agrees
 func TestPeers(t *testing.T) {
 	for i := range peers {
 		t.Run(peers[i].name, func(t *testing.T) {
@@ -292,7 +292,7 @@ zone:
 
 // TestCatalogPeers has BIND and Knot take up a zone that a catalog of ours lists, and let it go when it does no longer.
 //
-// Covers: issue5 catalog, issue5 secondaries, rfc 9432
+// Covers: issue5 catalog, issue5 secondaries, rfc 9432 peers
 func TestCatalogPeers(t *testing.T) {
 	for i := range catalogPeers {
 		t.Run(catalogPeers[i].name, func(t *testing.T) {
@@ -319,9 +319,7 @@ func testCatalog(t *testing.T, p *peer, path string) {
 		d.Zones = append(d.Zones, catalog)
 		d.Serials = append(d.Serials, version)
 		d.Serials[childIndex] = 20
-		d.Keys = append(d.Keys, d.Keys[0])
-		d.Keys[1].Zone = "catalog.test."
-		return d
+		return share(t, d, xferSecrets("catalog.test."))
 	}
 	r := start(t, Config{}, mapOf(20, true))
 	p.run(t, path, port, netip.MustParseAddrPort(r.addr).Port())

@@ -44,11 +44,18 @@ func (h *handler) aside(reply, plain, msg []byte, client netip.Addr, now time.Ti
 	if h.s.transfers == nil || h.s.responder.Index() == nil || s.q.Parse(msg) != wire.OK || s.q.Class != wire.ClassIN {
 		return plain
 	}
+	if transfer := s.q.Opcode == wire.OpcodeQuery && (s.q.Type == wire.TypeAXFR || s.q.Type == wire.TypeIXFR); transfer && h.x.TCP && !h.late {
+		h.later = h.transferLater(plain[len(reply):], msg, client, now)
+		return reply
+	}
 	s.copies = h.s.transfers.state.Load()
 	if s.q.TSIG {
 		if refusal, ok := s.verify(); !ok {
 			return refusal
 		}
+	}
+	if s.q.Opcode == wire.OpcodeUpdate {
+		return s.update(plain)
 	}
 	if s.q.Type != wire.TypeAXFR && s.q.Type != wire.TypeIXFR {
 		return s.answer()

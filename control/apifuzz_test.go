@@ -137,7 +137,7 @@ func (f *fuzzed) prepare(m *maker) {
 		}
 	}
 	f.connect("fra1", "ams1")
-	f.await("the zone has its keys", func() bool { return len(f.dnssec.view().Zones) > 0 })
+	f.await("the zone has its keys", func() bool { return len(f.signedView().Zones) > 0 })
 	_, err := f.client.Force(f.t.Context(), api.ForceRequest{Rule: "shop/default", Edge: "west", Reason: "fuzz"})
 	if err == nil {
 		_, err = f.client.Freeze(f.t.Context(), api.FreezeRequest{Target: "shop", Reason: "fuzz"})

@@ -109,7 +109,8 @@ func (c *Control) plan(ctx context.Context, ch *change) (*planned, error) {
 	}
 	p := &planned{view: view, plan: api.Plan{Base: view.Generation, Changes: []api.Change{}, Answers: []api.AnswerChange{}, Warnings: []api.Warning{}}}
 	for _, w := range warns {
-		if slices.ContainsFunc(ch.docs, func(d spec.Resource) bool { return d.Kind == w.Kind && d.Name == w.Name }) {
+		// What updates wrote and is not served, any document may be to blame for.
+		if w.Code == spec.CodeDynamicUnserved || slices.ContainsFunc(ch.docs, func(d spec.Resource) bool { return d.Kind == w.Kind && d.Name == w.Name }) {
 			p.plan.Warnings = append(p.plan.Warnings, warning(&w.Finding))
 		}
 	}
@@ -168,12 +169,13 @@ func revisionNeeded(key string, revision int64) error {
 }
 
 // pruned names what the apply set owns and the request lacks. Overrides are never pruned: they are what an operator
-// does in the night, not what a repository says. Nor are Secrets: nobody could bring their values back.
+// does in the night, not what a repository says. Nor are Secrets: nobody could bring their values back. Nor are
+// DynamicRecords, which are what clients wrote.
 func (ch *change) pruned(stored map[string]store.Resource) []string {
 	var keys []string
 	for key, s := range stored {
 		named := slices.ContainsFunc(ch.docs, func(d spec.Resource) bool { return d.Key() == key })
-		if s.Meta.ApplySet == ch.applySet && s.Kind != string(spec.KindOverride) && s.Kind != string(spec.KindSecret) && !named {
+		if s.Meta.ApplySet == ch.applySet && s.Kind != string(spec.KindOverride) && s.Kind != string(spec.KindSecret) && s.Kind != string(spec.KindDynamicRecords) && !named {
 			keys = append(keys, key)
 		}
 	}
@@ -253,7 +255,8 @@ func (c *Control) write(ch *change, p *planned, act string, next *spec.Set, s st
 
 // simulate adds what would answer differently.
 func (c *Control) simulate(ctx context.Context, p *planned, next *spec.Set, stored map[string]store.Resource) error {
-	if len(p.writes) == 0 {
+	// What updates write is in no rule's inputs.
+	if !slices.ContainsFunc(p.writes, func(w store.Write) bool { return w.Kind != string(spec.KindDynamicRecords) }) {
 		return nil
 	}
 	// What is written now counts from now, also when an older one of that name is stored.

@@ -161,7 +161,7 @@ func (c *Control) writeBackup(ctx context.Context, w io.Writer, in *backupInput,
 // leftOut says what is not in a backup, and why.
 func leftOut(in *backupInput) []backup.LeftOut {
 	out := []backup.LeftOut{
-		{What: "seal.key", Why: "it opens the Secrets and zone keys in the store, so it is to be kept apart: copy it, or the file that seal.keyFile in steer.yaml names, to another place once"},
+		{What: "seal.key", Why: "it opens the Secrets, the zone keys and what name servers share in the store, so it is to be kept apart: copy it, or the file that seal.keyFile in steer.yaml names, to another place once"},
 		{What: "admin.token", Why: "a new one is made at the first start after a restore"},
 		{What: "zone.key", Why: "a new one is made at the first start, and zone keys are sealed to it"},
 		{What: "series/", Why: "availability and latency over time begin anew after a restore"},

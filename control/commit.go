@@ -226,6 +226,7 @@ func (c *Control) commitOnce(ctx context.Context) error {
 	c.alarms.set(api.AlarmStore, "", false, "")
 	if cfg != nil {
 		c.answers.setConfig(cfg)
+		c.edges.setConfig(cfg.set)
 	}
 	return nil
 }

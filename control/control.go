@@ -25,6 +25,7 @@ import (
 	"steerpoint/control/internal/feed"
 	"steerpoint/control/internal/moment"
 	"steerpoint/control/internal/notify"
+	"steerpoint/control/internal/parentds"
 	"steerpoint/control/internal/resolve"
 	"steerpoint/control/internal/rollout"
 	"steerpoint/control/internal/roster"
@@ -75,6 +76,9 @@ type Config struct {
 	// Resolvers, ADDR or ADDR:PORT, find the addresses of names in zones of others, for ALIAS records and at apexes. Empty:
 	// those of /etc/resolv.conf.
 	Resolvers []string
+	// ParentResolver, ADDR or ADDR:PORT, finds the parents of signed zones, whose name servers are then asked for the DS. "":
+	// nobody is asked, and what the parent has is what somebody says.
+	ParentResolver string
 	// SealKey is the file of the sealing key, by which Secrets are kept; made if absent. "": seal.key in Data.
 	SealKey string
 }
@@ -128,17 +132,29 @@ type Deps struct {
 	// Record keeps what is measured and answered as series, Series gives it; nil: none are kept.
 	Record SeriesRecorder
 	Series SeriesReader
+	// Gateways takes what gateways work by; nil: there are none.
+	Gateways Gateways
 	// Listeners tells the bound addresses of other roles, for status; nil: none.
 	Listeners func() map[string]string
+
+	// KeyTrouble says what keys the name server in this process lacks; "": none. nil: there is none.
+	KeyTrouble func() string
 
 	watchWrite time.Duration        // how long a watcher may take to read; 0: 10 s
 	machine    func() moment.Moment // clocks; nil: the machine's
 	store      func(*store.Store) committer
 	exchange   resolve.Exchange // asks resolvers; nil: over the network
+	// parentExchange asks for the DS of zones; nil: over the network.
+	parentExchange parentds.Exchange
 	// notifyTiming: of notifications; zero: as documented
 	notifyTiming notify.Timing
+	// sealStep is called before each change of a rotation, and ends it there by an error; sealBatch takes the place of that
+	// constant. For tests.
+	sealStep  func(what string) error
+	sealBatch int
 	// zoneKeyWaits takes the place of the TTL of DNSKEY records and of the margin of rolls; 0: as documented.
 	zoneKeyWaits time.Duration
+	updateWait   time.Duration // of DNS updates; 0: as documented
 }
 
 // Control is the control plane. Make it with New, then Run it.
@@ -184,6 +200,12 @@ type Control struct {
 	resolver *resolve.Keeper
 	cookies  cookies
 	dnssec   dnssec
+	edges    edges
+	shared   shared
+	parents  parents
+	updates  updates
+	shown    shownRevision
+	served   servedZones // owned by the loop
 
 	resources resources // owned by the loop: what is stored, as far as it was read
 	writing   sync.Mutex
@@ -291,6 +313,9 @@ func (c *Control) open(ctx context.Context) error {
 	c.queue.init()
 	c.answers.init()
 	c.applied.init()
+	c.edges.init()
+	c.updates.init()
+	c.shown.init()
 	c.reading = make(gate, seriesReaders)
 	c.waits, c.certificate = c.queue.waits, c.certificates.of
 	c.secrets.path, c.secrets.log = c.cfg.SealKey, c.log
@@ -306,6 +331,9 @@ func (c *Control) open(ctx context.Context) error {
 	c.openHistory(ctx)
 	c.sweepBackup()
 	c.openResolver()
+	if err := c.openParents(); err != nil {
+		return err
+	}
 	return c.loadAPITokens(ctx)
 }
 
@@ -380,6 +408,9 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("names elsewhere", c.resolver.Run)
 	g.Go("DNS cookies", c.turnCookies)
 	g.Go("zone keys", c.keepZoneKeys)
+	g.Go("gateways", c.publishEdges)
+	g.Go("shared secrets", c.keepShared)
+	g.Go("parents of signed zones", c.watchParents)
 	err := g.Wait()
 	c.stopped()
 	return errors.Join(err, c.Close())

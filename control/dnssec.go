@@ -60,7 +60,7 @@ type dnssec struct {
 	mu      sync.Mutex // guards what follows
 	zones   map[string]*keptKeys
 	signing *snapshot.Signing // as stored and published; nil: nothing is
-	readers string            // those it is sealed to; "": not known, from before the restart
+	readers string            // those it is sealed to
 	version uint64            // of the first map with it; 0: it was not published yet
 	last    steering.Instant  // of the last step
 	behind  steering.Instant  // since when some name server lacks the newest keys; 0: none does
@@ -102,8 +102,17 @@ func (c *Control) openDNSSEC(ctx context.Context) error {
 	if err := json.Unmarshal(raw, d.signing); err != nil {
 		return fmt.Errorf("what zones are signed by, as it is stored, cannot be read: %w", err)
 	}
+	d.readers = namesOf(envelope.Readers(d.signing.Keys))
 	c.answers.setSigning(d.signing)
 	return nil
+}
+
+// namesOf are the names of readers as one text.
+func namesOf(readers []string) (names string) {
+	for _, r := range readers {
+		names += r + " "
+	}
+	return names
 }
 
 // openLocalKey reads the key of the name server on this machine, or makes it.
@@ -158,7 +167,7 @@ func (c *Control) keepZoneKeys(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		var zones []*spec.Zone
-		if err := c.do(ctx, func() { zones = c.engine.Set().Zones() }); err != nil {
+		if err := c.do(ctx, func() { zones = c.servedZones(c.engine.Set()) }); err != nil {
 			return nil // control stops
 		}
 		if err := c.stepZoneKeys(ctx, zones); err != nil && ctx.Err() == nil {
@@ -225,12 +234,30 @@ func (c *Control) stepZoneKeys(ctx context.Context, configured []*spec.Zone) err
 	}
 	d.unconfigured(known)
 	c.parentsOfOurs(ctx, now.Wall)
-	errs = append(errs, c.handOutKeys(ctx))
+	errs = append(errs, c.handOutKeys(ctx), c.shutZoneKeys())
 	err := errors.Join(errs...)
 	if err == nil {
 		d.say("")
 	}
 	return err
+}
+
+// shutZoneKeys says why the keys of some zone cannot be opened, before they are needed.
+func (c *Control) shutZoneKeys() error {
+	all := c.dnssec.all()
+	if len(all) == 0 {
+		return nil
+	}
+	keys, err := c.secrets.opening()
+	if err != nil {
+		return err
+	}
+	for name, k := range all {
+		if len(k.sealed.Values) > 0 && !keys.Has(k.sealed.Master) {
+			return fmt.Errorf("those of zone %s cannot be opened: %w", strings.TrimSuffix(name, "."), seal.ErrNoKey)
+		}
+	}
+	return nil
 }
 
 // zoneKeyTime is how much of the time since the last step counts: none while a name server lacks the newest keys.
@@ -514,10 +541,11 @@ func (c *Control) keyReaders() (readers []envelope.Reader, names string) {
 			readers = append(readers, r)
 		}
 	}
-	for _, r := range readers {
-		names += r.Name() + " "
+	list := make([]string, len(readers))
+	for i, r := range readers {
+		list[i] = r.Name()
 	}
-	return readers, names
+	return readers, namesOf(list)
 }
 
 // signedZones lists what is to be signed, by name. The caller holds the lock.
@@ -582,11 +610,15 @@ func (c *Control) judgeZoneKeys() {
 	d.mu.Unlock()
 	c.alarms.set(api.AlarmZoneKeys, "", trouble != "", "zone keys cannot be made or handed out: "+trouble+"; zones are signed on by the keys that name servers have")
 	c.alarms.set(api.AlarmZoneRoll, "", late && waiting, "key rolls wait, since these name servers do not have the newest keys: "+holds+"; bring them back, or remove them with `steer node remove`")
+	if c.deps.KeyTrouble != nil {
+		why := c.deps.KeyTrouble()
+		c.alarms.set(api.AlarmZoneKeys, c.cfg.Node, why != "", "the name server of this process lacks keys: "+why)
+	}
 	for _, v := range c.roster.Views(c.clock.Moment()) {
 		why := ""
 		if v.Status != nil && v.Status.Map != nil && v.Record.Revoked.IsZero() {
 			why = v.Status.Map.KeyTrouble
 		}
-		c.alarms.set(api.AlarmZoneKeys, v.Record.Name, why != "", "name server "+v.Record.Name+" cannot sign: "+why)
+		c.alarms.set(api.AlarmZoneKeys, v.Record.Name, why != "", "name server "+v.Record.Name+" lacks keys: "+why)
 	}
 }

@@ -33,7 +33,7 @@ type zoneBody[T any] struct {
 func (c *Control) dnssecRoutes(a huma.API) {
 	register(a, operation(http.MethodGet, "/dnssec", "signedZones", "Signed zones: keys, what is under way, DS for the parent", 0),
 		func(context.Context, *Who) (*body[api.DNSSEC], error) {
-			return &body[api.DNSSEC]{c.dnssec.view()}, nil
+			return &body[api.DNSSEC]{c.signedView()}, nil
 		})
 	register(a, operation(http.MethodPost, "/dnssec/{zone}/roll", "rollZoneKey", "Begin the roll of a key of a zone", 0),
 		func(ctx context.Context, in *zoneBody[api.RollRequest]) (*body[api.SignedZone], error) {
@@ -86,18 +86,21 @@ func (c *Control) zoneAnswer(ctx context.Context, in *ZoneInput, reason string,
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.SignedZone]{d.viewOf(name)}, nil
+	return &body[api.SignedZone]{c.signedViewOf(name)}, nil
 }
 
-// view is every zone that has keys, by name.
-func (d *dnssec) view() api.DNSSEC {
-	d.mu.Lock()
-	names := slices.Sorted(maps.Keys(d.zones))
-	d.mu.Unlock()
+// signedView is every zone that has keys, by name.
+func (c *Control) signedView() api.DNSSEC {
 	out := api.DNSSEC{Zones: []api.SignedZone{}}
-	for _, n := range names {
-		out.Zones = append(out.Zones, d.viewOf(n))
+	for _, n := range slices.Sorted(maps.Keys(c.dnssec.all())) {
+		out.Zones = append(out.Zones, c.signedViewOf(n))
 	}
+	return out
+}
+
+func (c *Control) signedViewOf(name string) api.SignedZone {
+	out := c.dnssec.viewOf(name)
+	out.Parent = c.parents.view(name)
 	return out
 }
 

@@ -345,7 +345,7 @@ func (c *Control) auditLines(entries []store.LogEntry) []archive.Line {
 }
 
 // openKinds are the kinds whose documents hold nothing secret: the keys of a Notifier are in Secrets or files, never in it.
-var openKinds = []string{string(spec.KindService), string(spec.KindZone), string(spec.KindOverride), string(spec.KindNotifier)}
+var openKinds = []string{string(spec.KindService), string(spec.KindZone), string(spec.KindOverride), string(spec.KindNotifier), string(spec.KindRuleSet), string(spec.KindCertificate), string(spec.KindDynamicRecords)}
 
 // redact is what history keeps of a document; every document goes through it. Of a kind not known to be open only the
 // envelope is kept: that it was written, and by what name and labels.

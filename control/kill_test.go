@@ -53,6 +53,9 @@ func (says) PublishProbe(*snapshot.Probe) error { return nil }
 // child runs control and writes as fast as it can: resources, and forces that switch.
 func child(dir string) error {
 	ctx := context.Background()
+	if n := os.Getenv(childRotation); n != "" {
+		return childRotates(ctx, dir, n)
+	}
 	if file := os.Getenv(childBackup); file != "" {
 		return childRestores(ctx, file, dir)
 	}

@@ -260,7 +260,10 @@ func (c *Control) sendProbes() {
 
 // published is the configuration in use as the publisher needs it.
 func (c *Control) published() *published {
-	return &published{services: c.engine.Services(), zones: c.engine.Set().Zones(), unread: c.resources.allUnread()}
+	set := c.engine.Set()
+	return &published{
+		services: c.engine.Services(), zones: c.servedZones(set), unread: c.resources.allUnread(), revision: c.resources.revision, set: set,
+	}
 }
 
 // housekeep does what has no hurry, once a second and more rarely.

@@ -23,6 +23,7 @@ type metrics struct {
 	nodeRefusals   *prometheus.CounterVec
 	nodeNacks      prometheus.Counter
 	nodeAcked      prometheus.Histogram
+	updates        *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
@@ -76,13 +77,16 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 			Name: "steer_control_node_acked_seconds", Help: "Hand-out of a map to the acknowledgement of each joined name server.",
 			Buckets: []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30},
 		}),
+		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "steer_control_dns_updates_total", Help: "DNS UPDATE messages that name servers handed on, by response code.",
+		}, []string{"rcode"}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
-		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c), newNotifyCollector(c),
+		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, m.updates, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c), newNotifyCollector(c),
 		gauge("steer_control_tape_size_bytes", "Size of the tape on disk.", func() float64 {
 			if c.tape == nil {
 				return 0

@@ -30,6 +30,8 @@ type published struct {
 	services []*spec.Service
 	zones    []*spec.Zone
 	unread   []string // services of which nothing can be read
+	set      *spec.Set
+	revision int64 // of the resources
 }
 
 // answers is what the publisher compiles from: committed decisions and the configuration they belong to.
@@ -118,6 +120,8 @@ func (a *answers) soften(rule string, d *steering.Decision) {
 type job struct {
 	in   snapshot.DNSInput
 	refs []switchRef
+
+	revision int64 // of the resources
 }
 
 // next takes what is to be published; false before the first configuration.
@@ -127,7 +131,7 @@ func (a *answers) next() (job, bool) {
 	if a.cfg == nil {
 		return job{}, false
 	}
-	j := job{refs: a.refs, in: snapshot.DNSInput{
+	j := job{refs: a.refs, revision: a.cfg.revision, in: snapshot.DNSInput{
 		Version: a.version, Zones: a.cfg.zones, Services: a.cfg.services, Unread: a.cfg.unread, Partial: !a.whole, Previous: a.last, Signing: a.signing,
 	}}
 	if a.whole {
@@ -249,9 +253,10 @@ func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {
 	now := c.clock.Moment()
 	j.in.Created, j.in.Now, j.in.Geo = now.Wall.UTC(), now.At, c.deps.Geo()
 	j.in.Resolved = c.resolver.Resolved()
-	j.in.Cookies = c.cookies.at(now.Wall)
-	j.in.SecretTurn, j.in.Secret = c.secrets.changed(), c.secrets.value
+	var keyProblems []snapshot.Problem
+	j.in.Sealed, keyProblems = c.share(j.in.Zones, c.cookies.at(now.Wall))
 	made, problems := compiler.Compile(j.in)
+	problems = append(problems, keyProblems...)
 	c.resolver.Want(compiler.Targets())
 	c.compileAlarms(problems)
 	handed := c.clock.Now()
@@ -266,6 +271,7 @@ func (c *Control) publishOnce(compiler *snapshot.Compiler) bool {
 	c.dnssec.published(made.Signing, made.Version)
 	c.ready.Store(true)
 	c.handedOut(made, handed, j.refs)
+	c.shown.set(j.revision, made.Version)
 	return true
 }
 

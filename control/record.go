@@ -137,6 +137,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.keepTape(c.clock.Moment(), true)
 	c.openSecrets()
 	c.openCookies(ctx)
+	c.openShared(ctx)
 	c.news.configure(c.engine.Set())
 	return nil
 }

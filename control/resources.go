@@ -24,6 +24,8 @@ type resources struct {
 	docs   map[string]spec.Resource // by key
 	stored map[string]store.Resource
 	broken map[string]string // stored but unreadable, with the reason
+
+	revision int64 // of the newest write among them
 }
 
 func keyOf(r *store.Resource) string { return r.Kind + "/" + r.Name }
@@ -31,6 +33,7 @@ func keyOf(r *store.Resource) string { return r.Kind + "/" + r.Name }
 // replace takes everything that is stored.
 func (r *resources) replace(v store.View, unreadable func(key string, err error)) {
 	was := r.docs
+	r.revision = v.Revision
 	r.docs, r.stored, r.broken = map[string]spec.Resource{}, map[string]store.Resource{}, map[string]string{}
 	for _, s := range v.Resources {
 		if doc, inUse := was[keyOf(&s)]; inUse {
@@ -212,6 +215,7 @@ func (c *Control) putInPlace(batch []store.Resource, rev int64) {
 		}
 		c.tell(&batch[i], was, old)
 	}
+	c.resources.revision = max(c.resources.revision, rev)
 	c.reconfigure()
 	c.applied.set(rev)
 }

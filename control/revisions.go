@@ -27,7 +27,7 @@ var errHistory = errors.New("history is not available")
 var errHistoryBehind = errors.New("it cannot be written now and does not have what was written last")
 
 type historyInput struct {
-	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier, Secret, RuleSet or Certificate, in any case, singular or plural" example:"service"`
 	Name string `path:"name" maxLength:"63" doc:"name of the resource" example:"shop"`
 	PageInput
 	FilterInput

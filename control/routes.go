@@ -78,7 +78,7 @@ func register[I, O any](a huma.API, op huma.Operation, f func(context.Context, *
 }
 
 type kindInput struct {
-	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier, Secret, RuleSet or Certificate, in any case, singular or plural" example:"service"`
 	PageInput
 	FilterInput
 	IfNoneMatch
@@ -87,7 +87,7 @@ type kindInput struct {
 type NameInput struct {
 	Who
 	Conditions
-	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier or Secret, in any case, singular or plural" example:"service"`
+	Kind string `path:"kind" maxLength:"63" doc:"Service, Zone, Override, Notifier, Secret, RuleSet or Certificate, in any case, singular or plural" example:"service"`
 	Name string `path:"name" maxLength:"63" doc:"name of the resource" example:"shop"`
 }
 
@@ -131,7 +131,7 @@ func (c *Control) resourceRoutes(a huma.API) {
 func parseKind(s string) (spec.Kind, error) {
 	k, ok := spec.ParseKind(s)
 	if !ok {
-		return "", notFound("there is no kind %q: Service, Zone, Override, Notifier and Secret are", s)
+		return "", notFound("there is no kind %q: Service, Zone, Override, Notifier, Secret, RuleSet, Certificate and DynamicRecords are", s)
 	}
 	return k, nil
 }

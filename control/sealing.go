@@ -223,66 +223,9 @@ func (c *Control) revisionDocs(l *archive.Line) ([]spec.Resource, error) {
 }
 
 func (c *Control) secretRoutes(a huma.API) {
-	register(a, operation(http.MethodPost, "/secrets/rotate", "rotateSecrets", "Seal every Secret anew, under fresh data keys", 0),
+	register(a, operation(http.MethodPost, "/secrets/rotate", "rotateSecrets", "Seal everything anew that is sealed, under fresh data keys", 0),
 		func(ctx context.Context, in *withBody[api.RotateRequest]) (*body[api.Rotation], error) {
 			r, err := c.rotateSecrets(ctx, in.actor(), &in.Body)
 			return &body[api.Rotation]{r}, err
 		})
-}
-
-// rotateSecrets seals every Secret anew: all, or none.
-func (c *Control) rotateSecrets(ctx context.Context, actor string, r *api.RotateRequest) (api.Rotation, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	view, err := c.store.Resources(ctx)
-	if err != nil {
-		return api.Rotation{}, storeProblem(err)
-	}
-	keys, err := c.secrets.rotation(r.NewKey, c.wallNow())
-	if err != nil {
-		return api.Rotation{}, sealProblem(err)
-	}
-	p := &planned{view: view}
-	for i := range view.Resources {
-		if s := &view.Resources[i]; s.Kind == string(spec.KindSecret) {
-			if err := c.sealAnew(p, s, keys, actor, r.Reason); err != nil {
-				return api.Rotation{}, sealProblem(err)
-			}
-		}
-	}
-	out := api.Rotation{Secrets: len(p.writes), Key: keys.Current(), NewKey: r.NewKey}
-	if len(p.writes) > 0 {
-		if out.Revision, err = c.store.WriteResources(ctx, view.Generation, p.writes, p.audit); err != nil {
-			return api.Rotation{}, storeProblem(err)
-		}
-		c.awaitApplied(ctx, out.Revision)
-	}
-	return out, nil
-}
-
-// sealAnew adds the write of one Secret under a fresh data key.
-func (c *Control) sealAnew(p *planned, s *store.Resource, keys *seal.Keys, actor, reason string) error {
-	doc, err := parseStored(s)
-	if err != nil {
-		return fmt.Errorf("secret %s cannot be read: %w", s.Name, err)
-	}
-	w := newSealing(&c.secrets, &doc, *s)
-	values, err := w.opened(keys)
-	if err != nil {
-		return err
-	}
-	sealed, err := keys.Seal(w.place, values)
-	if err != nil {
-		return err
-	}
-	doc.Secret = &spec.Secret{Name: doc.Name}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		doc.Secret.Keys = append(doc.Secret.Keys, spec.SecretKey{Name: key, Fingerprint: keys.Fingerprint(w.place, key, values[key])})
-	}
-	if reason = strings.TrimSpace(reason); reason != "" {
-		reason = ": " + reason
-	}
-	ch := &change{actor: actor, reason: "sealed anew" + reason, sealed: map[string]*seal.Sealed{doc.Name: sealed}}
-	c.write(ch, p, api.ActionUpdate, spec.NewSet([]spec.Resource{doc}), *s, spec.KindSecret, doc.Name, c.clock.Moment().Wall.UTC())
-	return nil
 }

@@ -303,6 +303,11 @@ func usersOf(set *spec.Set, secret string) string {
 			users = append(users, "zone "+z.Name)
 		}
 	}
+	for _, v := range set.Certificates() {
+		if slices.ContainsFunc(v.SecretUses(), uses) {
+			users = append(users, "certificate "+v.Name)
+		}
+	}
 	if len(users) == 0 {
 		return " (used by nobody)"
 	}
@@ -336,13 +341,20 @@ func (c *Control) judgeSecrets() {
 func (c *Control) watchSealKey(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var resealed time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+		if time.Since(resealed) >= resealAgain && c.mayFinishRotation(ctx) {
+			resealed = time.Now()
+		}
 		changed := c.secrets.look(c.wallNow())
+		if changed {
+			c.lookAtCookies(ctx)
+		}
 		err := c.do(ctx, func() {
 			c.judgeSecrets()
 			if changed { // who waits for a value tries again

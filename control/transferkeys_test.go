@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"steerpoint/control/api"
+	"steerpoint/control/internal/roster"
+	"steerpoint/internal/envelope"
+	"steerpoint/internal/pki"
 	"steerpoint/snapshot"
 )
 
@@ -26,11 +29,37 @@ transfer: {allow: [{tsigKey: xfr.example}]}
 `
 )
 
+// openSecretsOf opens what a map brings the name servers as secrets, by the key in a file; nil: nothing, or it does not open.
+func openSecretsOf(t *testing.T, file string, d *snapshot.DNS) *snapshot.ServerSecrets {
+	t.Helper()
+	if d == nil || d.Sealed == nil {
+		return nil
+	}
+	key, err := pki.ReadKey(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := envelope.NewOpener(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := o.Open(snapshot.SecretsUse, d.Sealed.Envelope)
+	if err != nil {
+		return nil
+	}
+	secrets, err := snapshot.UnmarshalSecrets(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secrets
+}
+
 // keyed reports whether name servers have the key with this value.
 func (r *rig) keyed(value string) func() bool {
 	return func() bool {
 		d, _, _ := r.out.latest()
-		return d != nil && len(d.Keys) == 1 && d.Keys[0].Zone == "plain.example." && d.Keys[0].Secret.Reveal() == value
+		s := openSecretsOf(r.t, ZoneKeyFile(r.dir), d)
+		return s != nil && len(s.Keys) == 1 && s.Keys[0].Zone == "plain.example." && s.Keys[0].Secret.Reveal() == value
 	}
 }
 
@@ -113,4 +142,35 @@ func TestTransferKeysDoNotShow(t *testing.T) {
 	if all := said.String() + l.String(); strings.Contains(all, tsigValue) || len(all) < 1000 {
 		t.Errorf("the key shows, or nothing was said:\n%s", all)
 	}
+}
+
+// TestSharedSecretsOfNodes: a name server that joins can open what name servers share; one that is revoked cannot open what comes
+// after, and a node that is no name server never could.
+//
+// Covers: issue5 tsig, issue5 cookies, issue5 dnssec keys sealed
+func TestSharedSecretsOfNodes(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), nil, withHub(&hub{}), func(_ *Config, d *Deps) { d.NoNameServer = true })
+	r.apply(zoneYAML, tsigZone, secretYAML("transfers", "xfr", tsigValue))
+	a, b, p := r.join("a", nil, roster.RoleDNS), r.join("b", nil, roster.RoleDNS), r.join("p", nil, roster.RoleProbe)
+	opens := func(m *machine) bool {
+		d, _, _ := r.out.latest()
+		if d == nil || d.Sealed == nil {
+			return false
+		}
+		o, err := envelope.NewOpener(m.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := o.Open(snapshot.SecretsUse, d.Sealed.Envelope)
+		return err == nil && strings.Contains(string(text), tsigValue)
+	}
+	r.await("both name servers can open it", func() bool { return opens(a) && opens(b) })
+	if opens(p) {
+		t.Error("a probe point can open it")
+	}
+	if _, err := r.client.RevokeNode(t.Context(), "b", api.RevokeRequest{Reason: "stolen"}); err != nil {
+		t.Fatal(err)
+	}
+	r.await("it is sealed anew without the one that is revoked", func() bool { return opens(a) && !opens(b) })
 }

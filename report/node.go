@@ -42,7 +42,8 @@ type NodeMap struct {
 	Age      time.Duration `json:"age"`
 	FromDisk bool          `json:"fromDisk,omitempty"` // control has sent none since the node started
 	Queries  uint64        `json:"queries"`            // since the node started
-	// KeyTrouble says why zones that are to be signed are not; empty: nothing is wrong.
+	// KeyTrouble says why zones that are to be signed are not, and why keys of transfers and cookies are missing; empty:
+	// nothing is wrong.
 	KeyTrouble string `json:"keyTrouble,omitempty"`
 }
 

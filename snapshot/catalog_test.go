@@ -11,7 +11,7 @@ import (
 // TestCatalogs: a catalog lists the zones that name it, in one order whatever the order they come in; a zone that comes adds
 // one record and changes no other; what was given is left alone.
 //
-// Covers: issue5 catalog, rfc 9432
+// Covers: issue5 catalog, rfc 9432 form
 func TestCatalogs(t *testing.T) {
 	zone := func(name, catalog string) *spec.Zone {
 		return &spec.Zone{Name: strings.ReplaceAll(name, ".", "-"), Zone: spec.HostName(name), Transfer: &spec.Transfer{Catalog: spec.HostName(catalog)}}

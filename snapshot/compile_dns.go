@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"steerpoint/geo"
-	"steerpoint/internal/hidden"
 	"steerpoint/spec"
 	"steerpoint/steering"
 )
@@ -34,17 +33,12 @@ type DNSInput struct {
 	// Resolved has the addresses of names that lie elsewhere, as far as Compiler.Targets asked for them. Others are another
 	// pointer.
 	Resolved *Resolved
-	// Secret opens a value of a Secret; nil: none opens. SecretTurn is another number whenever a value may be another, or may
-	// open that did not.
-	Secret     func(spec.SecretRef) (hidden.Text, error)
-	SecretTurn uint64
 	// Previous is the snapshot before, for a Compiler that has not made it itself; nil: there is none. A service that
 	// cannot be compiled or read keeps its answers of then.
 	Previous *DNS
-	// Cookies go into the snapshot as they are.
-	Cookies *CookieSecrets
-	// Signing is what zones are signed by; it goes into the snapshot as it is.
+	// Signing is what zones are signed by, Sealed what name servers share as secrets; they go into the snapshot as they are.
 	Signing *Signing
+	Sealed  *Sealed
 }
 
 // DNSRuleInput is the core's view of one rule.

@@ -435,6 +435,20 @@ func TestCompileZoneProblems(t *testing.T) {
 	}
 }
 
+// TestServersOfOtherZones: the addresses of a name server that lies in another zone of ours need stand once.
+//
+// Covers: A4
+func TestServersOfOtherZones(t *testing.T) {
+	in := dnsInput(t, dnsZones, dnsShop+dnsDefault)
+	guest := spec.Zone{Name: "guest", Zone: "guest.test", NS: []spec.NameServer{{Name: "ns1.gslb.example.net"}}}
+	in.Zones = append(in.Zones, &guest)
+	d, problems := compileDNS(in)
+	i := slices.IndexFunc(d.Zones, func(z snapshot.DNSZone) bool { return z.Name == "guest.test." })
+	if i < 0 || len(problems) > 0 || fmt.Sprint(d.Zones[i].NS[0].Addresses) != "[192.0.2.53 2001:db8::53]" {
+		t.Errorf("%+v, %v", d.Zones, problems)
+	}
+}
+
 // TestCompileTooMany: an answer carries ten addresses of a family, the first that are well.
 //
 // Covers: A4

@@ -19,6 +19,9 @@ func (c *Compiler) owner(name string, e *entry) string {
 		return who
 	}
 	if cut := c.zones.cutOf(name); cut != "" && c.zones.around(name) != "" {
+		if !c.zones.cuts[cut] {
+			return "the DNAME record of " + cut
+		}
 		return "the name servers that " + cut + " is delegated to"
 	}
 	if e != nil && e.names != "" && c.zones.beside[name] && !c.zones.isApex(name) {
@@ -134,7 +137,7 @@ func (c *Compiler) takeResolved(r *Resolved) {
 // touchFlat has the services compiled again that answer with addresses in the place of names.
 func (c *Compiler) touchFlat() {
 	for _, e := range c.entries {
-		if e.wantsFlat && e.spec != nil {
+		if (e.wantsFlat || e.oneShape) && e.spec != nil {
 			c.touch(e)
 		}
 	}
@@ -184,7 +187,7 @@ func (c *Compiler) Targets() []string {
 		}
 	}
 	for _, e := range c.entries {
-		if e.wantsFlat && e.spec != nil {
+		if (e.wantsFlat || e.oneShape) && e.spec != nil {
 			for _, name := range targetsOf(e.spec) {
 				c.zones.elsewhere(name, want, 0)
 			}

@@ -128,6 +128,9 @@ func (b *staticBuilder) record(r *spec.Record) {
 		}
 	}
 	b.types[owner] = append(b.types[owner], kind)
+	if r.Hints {
+		set.Type += hintsMark
+	}
 	b.sets = append(b.sets, set)
 }
 
@@ -138,7 +141,7 @@ func (b *staticBuilder) clash(owner, kind string, values int) string {
 		return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(had, k) })
 	}
 	apex := owner == b.name
-	single := kind == "CNAME" || kind == rrdata.Alias
+	single := kind == "CNAME" || kind == "DNAME" || kind == rrdata.Alias
 	switch {
 	case has(kind):
 		return "there are others of that type at the name"
@@ -148,8 +151,10 @@ func (b *staticBuilder) clash(owner, kind string, values int) string {
 		return "a name has one " + kind
 	case apex && (kind == "NS" || kind == "DS" || kind == "CNAME"):
 		return "such records cannot stand at the zone itself"
-	case kind == "NS" && strings.HasPrefix(owner, "*."):
+	case (kind == "NS" || kind == "DNAME") && strings.HasPrefix(owner, "*."):
 		return "a wildcard cannot be delegated"
+	case !apex && (kind == "DNAME" && has("NS") || kind == "NS" && has("DNAME")):
+		return "a DNAME cannot stand beside a delegation"
 	case kind == "CNAME" && len(had) > 0, has("CNAME"):
 		return "nothing can stand beside a CNAME (RFC 1034 section 3.6.2)"
 	case kind == rrdata.Alias && has("A", "AAAA", "NS"), (kind == "A" || kind == "AAAA" || kind == "NS") && has(rrdata.Alias):
@@ -199,6 +204,8 @@ func (z *zoneSet) note(s *staticZone, configured map[string]bool) {
 		case closest(strings.TrimPrefix(r.Name, "*."), configured) != s.name:
 		case r.Type == "NS":
 			z.cuts[r.Name] = true
+		case r.Type == "DNAME":
+			z.renames[r.Name], z.beside[r.Name] = true, true
 		case clashesWithAddresses(r.Type):
 			z.taken[r.Name] = who
 		default:
@@ -210,15 +217,18 @@ func (z *zoneSet) note(s *staticZone, configured map[string]bool) {
 	}
 }
 
-// cutOf is the delegation that a name lies at or below, "" if none.
+// cutOf is the delegation that a name lies at or below, or the DNAME that it lies below, "" if none.
 func (z *zoneSet) cutOf(name string) string {
-	if len(z.cuts) == 0 {
+	if len(z.cuts)+len(z.renames) == 0 {
 		return ""
 	}
 	found := ""
-	for at := strings.TrimPrefix(name, "*."); at != "" && !z.names[at]; {
-		if z.cuts[at] {
+	for at := strings.TrimPrefix(name, "*."); at != ""; {
+		if z.cuts[at] || z.renames[at] && at != name {
 			found = at
+		}
+		if z.names[at] {
+			break
 		}
 		_, at, _ = strings.Cut(at, ".")
 	}

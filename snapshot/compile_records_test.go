@@ -37,7 +37,7 @@ func records(d *snapshot.DNS, zone string) string {
 // Records become sets with full names, in order; what another zone answers for, and what cannot be served, is left out, and
 // nothing else suffers.
 //
-// Covers: issue5 static zones, rfc 2181
+// Covers: issue5 static zones, rfc 2181 one ttl
 func TestCompileRecords(t *testing.T) {
 	in := dnsInput(t, dnsZones+"---\n"+staticZone+`
   - {name: "@", type: MX, values: [10 Mail.static.test, 20 mail.example.net]}

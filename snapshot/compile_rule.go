@@ -95,7 +95,9 @@ func (a *ruleAnswer) fallback(target string) ([]DNSChoice, error) {
 		return []DNSChoice{out}, nil
 	}
 	var err error
-	out.Target, err = a.target("the fallback", target)
+	if out.Target, err = a.target("the fallback", target); err == nil {
+		err = a.shape(&out)
+	}
 	a.flatten(&out)
 	return []DNSChoice{out}, err
 }
@@ -151,7 +153,9 @@ func (a *ruleAnswer) choice(name string) (DNSChoice, error) {
 	out := DNSChoice{Edge: name, Weight: cmp.Or(e.Weight, 50)}
 	if e.Target != "" {
 		var err error
-		out.Target, err = a.target("edge "+name, string(e.Target))
+		if out.Target, err = a.target("edge "+name, string(e.Target)); err == nil {
+			err = a.shape(&out)
+		}
 		a.flatten(&out)
 		return out, err
 	}

@@ -33,6 +33,7 @@ type plan struct {
 	names  []string // of the service, as FQDNs, its CNAME left out: no edge may point at them
 	// target says which part of it could answer with a name after a switch; "": none.
 	target string
+	mixed  bool // it could answer with names and with addresses
 }
 
 type planned struct {
@@ -43,7 +44,7 @@ type planned struct {
 }
 
 func newPlan(s *spec.Service) *plan {
-	p := &plan{names: make([]string, 0, len(s.Domains)+1), target: couldName(s)}
+	p := &plan{names: make([]string, 0, len(s.Domains)+1), target: couldName(s), mixed: mixed(s)}
 	for _, d := range s.Domains {
 		p.names = append(p.names, fqdn(d))
 	}
@@ -79,9 +80,12 @@ func (c *Compiler) compile(e *entry, in *DNSInput) bool {
 		e.plan = newPlan(e.spec)
 	}
 	e.made, e.table, e.problems, e.names = DNSService{}, nil, nil, ""
+	if shape := c.oneShape(e); shape != e.oneShape {
+		e.oneShape, c.targets = shape, nil
+	}
 	e.flat = e.wantsFlat
 	c.compiled++
-	if e.err = c.answers(e, in); e.err == nil {
+	if e.err = c.answers(e, in); e.err == nil && !e.oneShape {
 		e.names = cmp.Or(e.plan.target, e.made.answersName())
 	}
 	e.flatReady = e.err == nil && e.flat && e.made.flatReady()

@@ -27,24 +27,34 @@ type zoneSet struct {
 	taken    map[string]string          // who answers at a name by records: "a record of zone main"
 	beside   map[string]bool            // names that have records a CNAME cannot stand beside
 	cuts     map[string]bool            // names that are delegated
+	renames  map[string]bool            // names with a DNAME: what is below them is elsewhere
 }
 
 // newZoneSet compiles zones. One that cannot be served is a problem and left out. Records of zones that old has are taken over.
 func newZoneSet(given []*spec.Zone, old *zoneSet) zoneSet {
 	z := zoneSet{
 		given: slices.Clone(given), names: map[string]bool{}, servers: map[string]bool{}, static: map[*spec.Zone]*staticZone{},
-		taken: map[string]string{}, beside: map[string]bool{}, cuts: map[string]bool{},
+		taken: map[string]string{}, beside: map[string]bool{}, cuts: map[string]bool{}, renames: map[string]bool{},
 	}
 	sorted := slices.Clone(given)
 	slices.SortFunc(sorted, func(a, b *spec.Zone) int {
 		return cmp.Or(cmp.Compare(fqdn(a.Zone), fqdn(b.Zone)), cmp.Compare(a.Name, b.Name))
 	})
 	configured := make(map[string]bool, len(sorted))
+	hosts := map[string][]spec.Address{} // of name servers, what all zones say together
 	for _, s := range sorted {
 		configured[fqdn(s.Zone)] = true
+		for _, ns := range s.NS {
+			name := fqdn(ns.Name)
+			for _, a := range ns.Addresses {
+				if !slices.Contains(hosts[name], a) {
+					hosts[name] = append(hosts[name], a)
+				}
+			}
+		}
 	}
 	for _, s := range sorted {
-		made, err := compileZone(s, configured)
+		made, err := compileZone(s, configured, hosts)
 		if err == nil && z.names[made.Name] {
 			err = fmt.Errorf("another Zone has the zone %s already: delete one of them", s.Zone)
 		}
@@ -74,7 +84,7 @@ func (z *zoneSet) add(s *spec.Zone, made DNSZone, configured map[string]bool) {
 // sameNames reports whether two sets make no difference to services.
 func (z *zoneSet) sameNames(o *zoneSet) bool {
 	return maps.Equal(z.names, o.names) && slices.Equal(z.steering, o.steering) && maps.Equal(z.servers, o.servers) &&
-		maps.Equal(z.taken, o.taken) && maps.Equal(z.beside, o.beside) && maps.Equal(z.cuts, o.cuts) && slices.Equal(z.aliases(), o.aliases())
+		maps.Equal(z.taken, o.taken) && maps.Equal(z.beside, o.beside) && maps.Equal(z.cuts, o.cuts) && maps.Equal(z.renames, o.renames) && slices.Equal(z.aliases(), o.aliases())
 }
 
 // of is the steering zone that holds a service's CNAME.
@@ -118,7 +128,9 @@ func fqdn[T ~string](name T) string {
 
 func serviceCNAME(s *spec.Service, zone string) string { return fqdn(s.Name + "." + zone) }
 
-func compileZone(z *spec.Zone, configured map[string]bool) (DNSZone, error) {
+// compileZone makes a zone as name servers get it. A name server that lies in another zone of ours needs its addresses in one
+// Zone only.
+func compileZone(z *spec.Zone, configured map[string]bool, hosts map[string][]spec.Address) (DNSZone, error) {
 	made := DNSZone{
 		Name: fqdn(z.Zone), NSTTL: time.Duration(z.NSTTL), Transfer: compileTransfer(z.Transfer),
 		SOA: SOA{
@@ -129,11 +141,16 @@ func compileZone(z *spec.Zone, configured map[string]bool) (DNSZone, error) {
 	}
 	for _, ns := range z.NS {
 		server := NameServer{Name: fqdn(ns.Name)}
-		for _, a := range ns.Addresses {
+		ours := closest(server.Name, configured) != ""
+		addresses := ns.Addresses
+		if len(addresses) == 0 && ours {
+			addresses = hosts[server.Name]
+		}
+		for _, a := range addresses {
 			server.Addresses = append(server.Addresses, a.Addr)
 		}
-		if len(server.Addresses) == 0 && closest(server.Name, configured) != "" {
-			return made, fmt.Errorf("name server %s lies in our own zones and has no address: write its addresses under ns", ns.Name)
+		if len(server.Addresses) == 0 && ours {
+			return made, fmt.Errorf("name server %s lies in our own zones and has no address: write its addresses under ns, here or in the Zone it lies in", ns.Name)
 		}
 		made.NS = append(made.NS, server)
 	}

@@ -25,7 +25,6 @@ type Compiler struct {
 	entries  []*entry        // by name
 	byName   map[string]*entry
 	tables   tableSet
-	keys     keySet
 	serials  serials
 	owners   map[string]string // who answers at a name: "name server" or "service shop"; as of the last claims
 	cnames   map[string]string // service CNAMEs, taken or not, and their services
@@ -40,6 +39,8 @@ type Compiler struct {
 	steered    map[string]bool // owners of ALIAS records that services answer for; as of the last claims
 	aliasFails []Problem       // likewise: those that get none of their addresses of the service
 	unknowns   []Problem       // ALIAS records of no service whose addresses are not known
+	signed     map[string]bool // zones that are signed, or are to be
+	signedBy   *Signing        // of the last call
 	unfinished bool            // zones lacks the addresses of ALIAS records
 	targets    []string        // names elsewhere that addresses are wanted of; nil: to be found anew
 
@@ -65,6 +66,7 @@ type entry struct {
 	wantsFlat bool // it has names where only addresses can be answered, and choices that are names
 	flat      bool // made has the addresses of those choices
 	flatReady bool // of all of them
+	oneShape  bool // it answers with addresses in the place of names everywhere
 
 	// What of its names it has, beside the others.
 	claim claim
@@ -104,8 +106,9 @@ func (c *Compiler) Compile(in DNSInput) (*DNS, []Problem) {
 		c.troubled = map[*entry]struct{}{}
 	}
 	c.takeRules(&in)
-	c.keys.take(&in, c.previous)
+	zones := c.zones.given
 	rezoned := c.takeZones(in.Zones)
+	c.takeSigned(zones, &in)
 	renamed := c.takeServices(&in, rezoned)
 	c.takeGeo(in.Geo)
 	c.takeResolved(in.Resolved)
@@ -289,8 +292,8 @@ func (c *Compiler) assemble(in *DNSInput) (*DNS, []Problem) {
 	changed := c.stale
 	c.stale, c.moved = nil, false
 	out.Tables, out.tableSums = c.tables.list()
-	out.Cookies, out.Signing = in.Cookies, in.Signing
-	out.Keys, out.Serials = c.keys.keys, c.serials.next(out, c.previous, c.zones.steering, changed)
+	out.Signing, out.Sealed = in.Signing, in.Sealed
+	out.Serials = c.serials.next(out, c.previous, c.zones.steering, changed)
 	c.last, c.previous = out, nil
 	return out, c.problems()
 }
@@ -322,7 +325,7 @@ func (c *Compiler) list() []*DNSService {
 
 // problems are those of zones, then those of services in their order.
 func (c *Compiler) problems() []Problem {
-	problems := slices.Concat(c.zones.problems, c.keys.problems, c.aliasFails, c.unknowns)
+	problems := slices.Concat(c.zones.problems, c.aliasFails, c.unknowns)
 	for _, e := range slices.SortedFunc(maps.Keys(c.troubled), byName) {
 		problems = append(problems, e.told...)
 	}

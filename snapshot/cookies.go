@@ -14,8 +14,8 @@ import (
 	"steerpoint/internal/hidden"
 )
 
-// CookieSecret is a key of DNS cookies (RFC 9018). It does not show, but travels: only its JSON holds it, since a snapshot
-// is sent and kept as that.
+// CookieSecret is a key of DNS cookies (RFC 9018). It does not show, but travels: only its JSON holds it, which goes into an
+// envelope.
 type CookieSecret [16]byte
 
 // CookieSecrets are the keys all name servers of a cluster share at one time.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,7 +25,7 @@ func cookiesAt(t *testing.T, master string, at time.Time) *CookieSecrets {
 // TestCookiesOfDays: secrets follow from master and day alone, those of a day are accepted on the day before and the day
 // after, and no two days share one.
 //
-// Covers: issue5 cookies, rfc 9018
+// Covers: issue5 cookies, rfc 9018 secrets
 func TestCookiesOfDays(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	today := cookiesAt(t, "a master of a cluster", noon)
@@ -52,22 +53,22 @@ func TestCookiesOfDays(t *testing.T) {
 	}
 }
 
-// TestCookiesTravel: they go with a whole snapshot and with deltas, to nodes that have none, have others, and back to none,
-// without a change of the digest, which nodes of the version before compute too.
+// TestSealedTravels: an envelope goes with a whole snapshot and with deltas, to nodes that have none, have another, and back to
+// none, without a change of the digest, which nodes of the version before compute too; damage is noticed.
 //
-// Covers: issue5 cookies, issue3 deltas
-func TestCookiesTravel(t *testing.T) {
+// Covers: issue5 cookies, issue5 tsig, issue3 deltas
+func TestSealedTravels(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	made := func(version uint64, c *CookieSecrets) *DNS {
-		return &DNS{Version: version, Created: now, Cookies: c}
+	made := func(version uint64, s *Sealed) *DNS {
+		return &DNS{Version: version, Created: now, Sealed: s}
 	}
-	a, b := cookiesAt(t, "a master of a cluster", now), cookiesAt(t, "a master of a cluster", now.Add(CookiePeriod))
+	a, b := &Sealed{Envelope: []byte("one")}, &Sealed{Envelope: []byte("two")}
 	if made(1, a).Digest() != made(1, nil).Digest() {
-		t.Error("the digest follows the cookies")
+		t.Error("the digest follows the envelope")
 	}
 	var node *DNS
-	for version, c := range []*CookieSecrets{a, a, b, nil, b} {
-		next := made(uint64(version+1), c)
+	for version, s := range []*Sealed{a, a, b, nil, b} {
+		next := made(uint64(version+1), s)
 		wire, err := json.Marshal(DiffDNS(node, next))
 		if err != nil {
 			t.Fatal(err)
@@ -76,12 +77,34 @@ func TestCookiesTravel(t *testing.T) {
 		if err := json.Unmarshal(wire, &d); err != nil {
 			t.Fatal(err)
 		}
-		if node, err = d.Apply(node); err != nil || !node.Equal(next) || !node.Cookies.Equal(c) {
+		carried := d.Sealed != nil || d.Whole != nil && d.Whole.Sealed != nil
+		if want := s != nil && (node == nil || !s.Equal(node.Sealed)); carried != want {
+			t.Errorf("version %d: the envelope travels: %t, want %t", version+1, carried, want)
+		}
+		if d.Sealed != nil {
+			wrong := d
+			wrong.Sealed = &Sealed{Envelope: []byte("damaged")}
+			if _, err := wrong.Apply(node); !errors.Is(err, ErrDigest) {
+				t.Errorf("version %d damaged: %v", version+1, err)
+			}
+		}
+		if node, err = d.Apply(node); err != nil || !node.Equal(next) || !node.Sealed.Equal(s) {
 			t.Errorf("version %d: %+v, %v", version+1, node, err)
 		}
 	}
 	if made(1, a).Equal(made(1, b)) || made(1, nil).Equal(made(1, b)) {
-		t.Error("snapshots with other secrets are equal")
+		t.Error("snapshots with other envelopes are equal")
+	}
+	c := cookiesAt(t, "a master of a cluster", now)
+	text, err := (&ServerSecrets{Cookies: c}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := UnmarshalSecrets(text); err != nil || !back.Equal(&ServerSecrets{Cookies: c}) || back.Empty() {
+		t.Errorf("%v, %v", back, err)
+	}
+	if _, err := UnmarshalSecrets(text[1:]); err == nil || strings.Contains(err.Error(), string(text[5:15])) {
+		t.Errorf("damaged: %v", err)
 	}
 }
 
@@ -91,9 +114,9 @@ func TestCookiesTravel(t *testing.T) {
 func TestCookiesDoNotShow(t *testing.T) {
 	c := cookiesAt(t, "a master of a cluster", time.Now())
 	c.Sign = CookieSecret([]byte("pl4nted--secret!"))
-	d := &DNS{Version: 1, Cookies: c}
+	d := &ServerSecrets{Cookies: c}
 	var all bytes.Buffer
-	for _, v := range []any{d, *d, c, *c, c.Sign, &c.Sign, DiffDNS(nil, d)} {
+	for _, v := range []any{d, *d, c, *c, c.Sign, &c.Sign} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&all, verb+"\n", v)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -36,16 +37,17 @@ type DNSDelta struct {
 	// Tables are those indices that changed. Kept is how many of the old ones remain, the rest is cut off.
 	Tables []DNSTable `json:"tables,omitempty"`
 	Kept   int        `json:"kept"`
-	// Transfers are the serials of all zones and the keys of transfers; missing: no snapshot of the two has any.
+	// Transfers are the serials of all zones; missing: no snapshot of the two has anything of transfers.
 	Transfers *DNSTransfers `json:"transfers,omitempty"`
 	// Services are those that changed or are new, Gone those that are no more; both by name.
 	Services []DNSService `json:"services,omitempty"`
 	Gone     []string     `json:"gone,omitempty"`
-	// Cookies are those of the result.
-	Cookies *CookieSecrets `json:"cookies,omitempty"`
 	// Signing is that of the result, if the base has another; SigningDigest is its hash. Empty: the result has none.
 	Signing       *Signing `json:"signing,omitempty"`
 	SigningDigest string   `json:"signingDigest,omitempty"`
+	// Sealed and SealedDigest are the same of the secrets that name servers share.
+	Sealed       *Sealed `json:"sealed,omitempty"`
+	SealedDigest string  `json:"sealedDigest,omitempty"`
 }
 
 // DNSTable is one entry of DNS.Tables.
@@ -61,8 +63,8 @@ type DNSTable struct {
 // be nil. The delta shares its parts with next.
 func DiffDNS(old, next *DNS) *DNSDelta {
 	next = next.summed()
-	d := &DNSDelta{To: next.Version, Created: next.Created, At: next.At, Digest: next.digest().String(), Cookies: next.Cookies}
-	d.SigningDigest = next.Signing.digest()
+	d := &DNSDelta{To: next.Version, Created: next.Created, At: next.At, Digest: next.digest().String()}
+	d.SigningDigest, d.SealedDigest = next.Signing.digest(), next.Sealed.digest()
 	if old == nil {
 		d.Whole, d.Transfers = next, transfersOf(nil, next)
 		return d
@@ -75,6 +77,9 @@ func DiffDNS(old, next *DNS) *DNSDelta {
 	}
 	if next.Signing != nil && old.Signing != next.Signing && old.Signing.digest() != d.SigningDigest {
 		d.Signing = next.Signing
+	}
+	if !old.Sealed.Equal(next.Sealed) {
+		d.Sealed = next.Sealed
 	}
 	if old.zonesSum != next.zonesSum || !sameTransfers(old.Zones, next.Zones) {
 		zones := next.Zones
@@ -112,14 +117,8 @@ func (d *DNSDelta) Apply(old *DNS) (*DNS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d does not fit the map at hand: %w: fetch the whole map: %w", d.From, d.To, err, ErrDigest)
 	}
-	var fits bool
-	if out = out.summed(); d.Whole == nil {
-		out.Signing, fits = d.applySigning(old)
-	} else {
-		fits = out.Signing.digest() == d.SigningDigest || d.SigningDigest == ""
-	}
-	if !fits {
-		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d does not lead to the zone keys it is meant for: fetch the whole map: %w", d.From, d.To, ErrDigest)
+	if out = out.summed(); !d.applyKeys(out, old) {
+		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d does not lead to the keys it is meant for: fetch the whole map: %w", d.From, d.To, ErrDigest)
 	}
 	if got := out.digest().String(); got != d.Digest {
 		return nil, fmt.Errorf("MAP_DIGEST: the delta from map version %d to %d makes a map with digest %.12s, not %.12s: fetch the whole map: %w",
@@ -130,6 +129,17 @@ func (d *DNSDelta) Apply(old *DNS) (*DNS, error) {
 			d.From, d.To, ErrDigest)
 	}
 	return out, nil
+}
+
+// applyKeys puts what is sealed into the result, and reports whether it is what was meant.
+func (d *DNSDelta) applyKeys(out, old *DNS) bool {
+	if d.Whole != nil {
+		return (out.Signing.digest() == d.SigningDigest || d.SigningDigest == "") && (out.Sealed.digest() == d.SealedDigest || d.SealedDigest == "")
+	}
+	var signing, sealed bool
+	out.Signing, signing = d.applySigning(old)
+	out.Sealed, sealed = d.applySealed(old)
+	return signing && sealed
 }
 
 func versionOf(d *DNS) uint64 {
@@ -148,11 +158,10 @@ func (d *DNSDelta) build(old *DNS) (*DNS, error) {
 	}
 	old = cmp.Or(old, &DNS{}).summed()
 	out := &DNS{Version: d.To, Created: d.Created, At: d.At, Zones: old.Zones, zonesSum: old.zonesSum}
-	out.Cookies = d.Cookies
 	if d.Zones != nil {
 		out.Zones, out.zonesSum = *d.Zones, sum{}
 	}
-	out.Serials, out.Keys = d.Transfers.lists(old)
+	out.Serials = d.Transfers.serials(old)
 	if err := d.buildTables(old, out); err != nil {
 		return nil, err
 	}
@@ -319,7 +328,7 @@ func patchServices(old, put []*DNSService, gone []string) ([]*DNSService, error)
 	for len(put) > 0 || len(gone) > 0 {
 		if len(put) > 0 && (len(gone) == 0 || put[0].Name < gone[0]) {
 			i, found := at(put[0].Name)
-			out = append(append(out, old[:i]...), put[0])
+			out = append(appendLong(out, old[:i]), put[0])
 			if old, put = old[i:], put[1:]; found {
 				old = old[1:]
 			}
@@ -329,8 +338,19 @@ func patchServices(old, put []*DNSService, gone []string) ([]*DNSService, error)
 		if !found {
 			return nil, fmt.Errorf("it ends %q, which the snapshot at hand lacks", gone[0])
 		}
-		out = append(out, old[:i]...)
+		out = appendLong(out, old[:i])
 		old, gone = old[i+1:], gone[1:]
 	}
-	return append(out, old...), nil
+	return appendLong(out, old), nil
+}
+
+// appendLong is append for a list that may have a million entries, most of them in memory that the kernel has yet to give:
+// others have the processor in between.
+func appendLong(out, list []*DNSService) []*DNSService {
+	const atOnce = 1 << 14
+	for len(list) > atOnce {
+		out, list = append(out, list[:atOnce]...), list[atOnce:]
+		runtime.Gosched()
+	}
+	return append(out, list...)
 }

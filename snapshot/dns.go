@@ -24,13 +24,11 @@ type DNS struct {
 	// Services are by name. A service that did not change is the same pointer in the next snapshot, so that what a change
 	// costs does not grow with the services there are.
 	Services []*DNSService `json:"services"`
-	// Cookies are the secrets of DNS cookies; nil: each name server has its own. They are not part of the digest.
-	Cookies *CookieSecrets `json:"cookies,omitempty"`
 	// Serials are the SOA serials of Zones, one each: the version in which what the zone holds last changed; 0: Version.
 	// Missing: all are Version.
 	Serials []uint64 `json:"serials,omitempty"`
-	// Keys are the keys of transfers, by zone and name.
-	Keys []DNSKey `json:"keys,omitempty"`
+	// Sealed is what name servers share as secrets; nil: there is nothing.
+	Sealed *Sealed `json:"sealed,omitempty"`
 	// Signing is what zones are signed by; nil: none is.
 	Signing *Signing `json:"signing,omitempty"`
 

@@ -42,8 +42,8 @@ type DNSKey struct {
 	Secret    Carried `json:"secret"`    // base64
 }
 
-// Carried is a text that shows nowhere but travels: only its JSON holds it, since a snapshot is sent and kept as that. What
-// holds one must not be logged or shown as JSON.
+// Carried is a text that shows nowhere but travels: only its JSON holds it, which goes into an envelope. What holds one must
+// not be logged or shown as JSON.
 type Carried struct{ hidden.Text }
 
 // MarshalJSON gives the text itself.
@@ -66,13 +66,6 @@ func compareKeys(a, b DNSKey) int {
 	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Name, b.Name))
 }
 
-// WithoutKeys is the snapshot without its keys, for those who must not have them.
-func (d *DNS) WithoutKeys() *DNS {
-	out := *d
-	out.Keys = nil
-	return &out
-}
-
 // Serial is the SOA serial of a zone, by its index in Zones.
 func (d *DNS) Serial(zone int) uint32 {
 	if zone < len(d.Serials) && d.Serials[zone] != 0 {
@@ -81,11 +74,10 @@ func (d *DNS) Serial(zone int) uint32 {
 	return uint32(d.Version)
 }
 
-// DNSTransfers is the part of a delta that is about transfers: lists that are whole or as they were.
+// DNSTransfers is the part of a delta that is about transfers: a list that is whole or as it was.
 type DNSTransfers struct {
-	Same    bool     `json:"same,omitempty"` // the lists are those of the base
+	Same    bool     `json:"same,omitempty"` // the list is that of the base
 	Serials []uint64 `json:"serials,omitempty"`
-	Keys    []DNSKey `json:"keys,omitempty"`
 	// Digest is over all that the result has of transfers, its zones included. It is not part of DNS.Digest, which nodes of
 	// versions that know no transfers compute too. It is there when nothing changed, too: a base that such a version has
 	// kept on disk lacks all of it.
@@ -98,27 +90,27 @@ func transfersOf(old, next *DNS) *DNSTransfers {
 		return nil
 	}
 	t := &DNSTransfers{Digest: next.transferSum()}
-	if t.Same = old != nil && slices.Equal(old.Serials, next.Serials) && slices.EqualFunc(old.Keys, next.Keys, DNSKey.Equal); !t.Same {
-		t.Serials, t.Keys = next.Serials, next.Keys
+	if t.Same = old != nil && slices.Equal(old.Serials, next.Serials); !t.Same {
+		t.Serials = next.Serials
 	}
 	return t
 }
 
-// lists are those of the result.
-func (t *DNSTransfers) lists(old *DNS) ([]uint64, []DNSKey) {
+// serials are those of the result.
+func (t *DNSTransfers) serials(old *DNS) []uint64 {
 	switch {
 	case t == nil:
-		return nil, nil
+		return nil
 	case t.Same:
-		return old.Serials, old.Keys
+		return old.Serials
 	default:
-		return t.Serials, t.Keys
+		return t.Serials
 	}
 }
 
 // transfers reports whether there is anything of transfers in it.
 func (d *DNS) transfers() bool {
-	return d != nil && (len(d.Serials) > 0 || len(d.Keys) > 0 || slices.ContainsFunc(d.Zones, func(z DNSZone) bool { return z.Transfer != nil }))
+	return d != nil && (len(d.Serials) > 0 || slices.ContainsFunc(d.Zones, func(z DNSZone) bool { return z.Transfer != nil }))
 }
 
 // fits reports whether a result is the one meant.
@@ -137,9 +129,8 @@ func (d *DNS) transferSum() []byte {
 	}
 	all := struct {
 		Serials []uint64
-		Keys    []DNSKey
 		Zones   []who
-	}{Serials: d.Serials, Keys: d.Keys}
+	}{Serials: d.Serials}
 	for i := range d.Zones {
 		if t := d.Zones[i].Transfer; t != nil {
 			all.Zones = append(all.Zones, who{i, t})

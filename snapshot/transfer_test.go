@@ -48,9 +48,7 @@ const transferSecret = "c2VjcmV0LW9mLTMyLW9jdGV0cy10aGF0LWlzLXNlY3I="
 func secondaryInput(t *testing.T, steered, domains string) snapshot.DNSInput {
 	t.Helper()
 	shop := strings.Replace(dnsShop, "[www.example.com, www.elsewhere.test]", domains, 1)
-	in := dnsInput(t, fmt.Sprintf(secondaryZones, steered), shop+dnsDefault)
-	in.Secret = func(spec.SecretRef) (hidden.Text, error) { return hidden.New(transferSecret), nil }
-	return in
+	return dnsInput(t, fmt.Sprintf(secondaryZones, steered), shop+dnsDefault)
 }
 
 // zoned gives the serials by zone.
@@ -136,54 +134,52 @@ func TestSerialsOfWhatIsNotCopied(t *testing.T) {
 // Covers: issue5 tsig, issue4 secret leaks
 func TestTransferKeys(t *testing.T) {
 	in := secondaryInput(t, "default", "[www.example.com]")
-	var c snapshot.Compiler
-	first, problems := c.Compile(in)
-	if len(problems) > 0 || len(first.Keys) != 1 || first.Keys[0].Zone != "example.com." || first.Keys[0].Name != "xfr.example.com." ||
-		first.Keys[0].Algorithm != "hmac-sha256" || first.Keys[0].Secret.Reveal() != transferSecret {
-		t.Fatalf("%v, %v", first.Keys, problems)
+	value := transferSecret
+	open := func(spec.SecretRef) (hidden.Text, error) {
+		if value == "" {
+			return hidden.Text{}, errors.New("it is shut")
+		}
+		return hidden.New(value), nil
 	}
-	if s := fmt.Sprintf("%v %+v %#v", first.Keys, first, first.Keys[0]); strings.Contains(s, transferSecret) {
+	first, problems := snapshot.TransferKeys(in.Zones, nil, open)
+	if len(problems) > 0 || len(first) != 1 || first[0].Zone != "example.com." || first[0].Name != "xfr.example.com." ||
+		first[0].Algorithm != "hmac-sha256" || first[0].Secret.Reveal() != transferSecret {
+		t.Fatalf("%v, %v", first, problems)
+	}
+	if s := fmt.Sprintf("%v %+v %#v", first, snapshot.ServerSecrets{Keys: first}, first[0]); strings.Contains(s, transferSecret) {
 		t.Error("a key shows")
 	}
 	for _, row := range []struct{ name, value, says string }{
 		{"no base64", "not-a-key-" + transferSecret, "not base64"}, {"short", "c2hvcnQ=", "5 octets"}, {"shut", "", "is shut"},
 	} {
-		in.Version, in.SecretTurn = in.Version+1, in.SecretTurn+1
-		in.Secret = func(spec.SecretRef) (hidden.Text, error) {
-			if row.value == "" {
-				return hidden.Text{}, errors.New("it is shut")
-			}
-			return hidden.New(row.value), nil
-		}
-		d, problems := c.Compile(in)
-		if len(d.Keys) != 1 || !d.Keys[0].Equal(first.Keys[0]) || len(problems) != 1 || problems[0].Code != snapshot.ProblemKey || !problems[0].Kept {
-			t.Fatalf("%s: %v, %v", row.name, d.Keys, problems)
+		value = row.value
+		keys, problems := snapshot.TransferKeys(in.Zones, first, open)
+		if len(keys) != 1 || !keys[0].Equal(first[0]) || len(problems) != 1 || problems[0].Code != snapshot.ProblemKey || !problems[0].Kept {
+			t.Fatalf("%s: %v, %v", row.name, keys, problems)
 		}
 		if text := problems[0].String(); !strings.Contains(text, row.says) || row.value != "" && strings.Contains(text, row.value) {
 			t.Errorf("%s: %s", row.name, text)
 		}
-		d, problems = snapshot.CompileDNS(in)
-		if len(d.Keys) != 0 || len(problems) != 1 || problems[0].Kept {
-			t.Errorf("%s, with none before: %v, %v", row.name, d.Keys, problems)
+		keys, problems = snapshot.TransferKeys(in.Zones, nil, open)
+		if len(keys) != 0 || len(problems) != 1 || problems[0].Kept {
+			t.Errorf("%s, with none before: %v, %v", row.name, keys, problems)
 		}
 	}
 }
 
-// TestDeltaOfTransfers: keys, serials and who may copy travel in deltas; a base that lacks them, as a node of an older
+// TestDeltaOfTransfers: what is sealed, serials and who may copy travel in deltas; a base that lacks them, as a node of an older
 // version kept it, is noticed, and so is a damaged list.
 //
 // Covers: issue3 deltas, issue3 version skew, issue5 transfer
 func TestDeltaOfTransfers(t *testing.T) {
 	in := secondaryInput(t, "default", "[www.example.com]")
+	in.Sealed = &snapshot.Sealed{Envelope: []byte("an envelope")}
 	var c snapshot.Compiler
 	before, _ := c.Compile(in)
 	in.Version++
 	same, _ := c.Compile(in)
 	in.Version++
-	in.SecretTurn++
-	in.Secret = func(spec.SecretRef) (hidden.Text, error) {
-		return hidden.New("b3RoZXItb2YtMzItb2N0ZXRzLXRoYXQtaXMtc2VjcmU="), nil
-	}
+	in.Sealed = &snapshot.Sealed{Envelope: []byte("another envelope")}
 	rekeyed, _ := c.Compile(in)
 	in.Version++
 	z := *in.Zones[1]
@@ -198,7 +194,7 @@ func TestDeltaOfTransfers(t *testing.T) {
 			t.Fatalf("version %d: %v", next.Version, err)
 		}
 		older := overTheWire(t, base)
-		older.Serials, older.Keys = nil, nil
+		older.Serials, older.Sealed = nil, nil
 		if got, err := delta.Apply(older); !errors.Is(err, snapshot.ErrDigest) && !(err == nil && got.Equal(next)) {
 			t.Errorf("version %d on the map of an older program: %v", next.Version, err)
 		}
@@ -209,11 +205,11 @@ func TestDeltaOfTransfers(t *testing.T) {
 		base = next
 	}
 	delta := snapshot.DiffDNS(before, same)
-	if b, err := json.Marshal(delta.Transfers); err != nil || !delta.Transfers.Same || strings.Contains(string(b), transferSecret) {
+	if b, err := json.Marshal(delta); err != nil || !delta.Transfers.Same || delta.Sealed != nil || len(b) > 800 {
 		t.Errorf("nothing changed, and all of it travels: %s, %v", b, err)
 	}
 	older := overTheWire(t, before)
-	older.Serials, older.Keys = nil, nil
+	older.Serials, older.Sealed = nil, nil
 	if _, err := overTheWire(t, delta).Apply(older); !errors.Is(err, snapshot.ErrDigest) {
 		t.Errorf("a base without its lists: %v", err)
 	}

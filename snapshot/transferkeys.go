@@ -12,31 +12,14 @@ import (
 // minSecret is the shortest secret of a key, in octets: what can be guessed signs nothing.
 const minSecret = 16
 
-// keySet is the keys of transfers.
-type keySet struct {
-	zones    []*spec.Zone // what keys are of
-	turn     uint64
-	keys     []DNSKey
-	problems []Problem
-	made     bool
-}
-
-// take brings the keys up to date. One whose Secret does not open now stays as it was: secondaries go on.
-func (k *keySet) take(in *DNSInput, previous *DNS) {
-	if k.made && k.turn == in.SecretTurn && slices.Equal(k.zones, in.Zones) {
-		return
-	}
-	before := k.keys
-	if !k.made && previous != nil {
-		before = previous.Keys
-	}
-	k.zones, k.turn, k.made = slices.Clone(in.Zones), in.SecretTurn, true
-	k.keys, k.problems = nil, nil
-	for _, z := range in.Zones {
+// TransferKeys are the keys of zones with their values from Secrets, by zone and name. One whose Secret does not open now stays
+// as it was among those before, so that secondaries go on; the problem says so.
+func TransferKeys(zones []*spec.Zone, before []DNSKey, open func(spec.SecretRef) (hidden.Text, error)) (keys []DNSKey, problems []Problem) {
+	for _, z := range zones {
 		for i := range z.TSIGKeys {
-			key, err := compileKey(z, &z.TSIGKeys[i], in.Secret)
+			key, err := compileKey(z, &z.TSIGKeys[i], open)
 			if err == nil {
-				k.keys = append(k.keys, key)
+				keys = append(keys, key)
 				continue
 			}
 			p := Problem{Code: ProblemKey, Zone: z.Name, Message: fmt.Sprintf("TSIG key %s: %v; what it signs is refused", z.TSIGKeys[i].Name, err)}
@@ -44,23 +27,18 @@ func (k *keySet) take(in *DNSInput, previous *DNS) {
 				return b.Zone == key.Zone && b.Name == key.Name && b.Algorithm == key.Algorithm
 			})
 			if at >= 0 {
-				k.keys = append(k.keys, before[at])
+				keys = append(keys, before[at])
 				p.Message, p.Kept = fmt.Sprintf("TSIG key %s: %v; transfers go on with the value from before", z.TSIGKeys[i].Name, err), true
 			}
-			k.problems = append(k.problems, p)
+			problems = append(problems, p)
 		}
 	}
-	slices.SortFunc(k.keys, compareKeys)
-	if slices.EqualFunc(k.keys, before, DNSKey.Equal) {
-		k.keys = before
-	}
+	slices.SortFunc(keys, compareKeys)
+	return keys, problems
 }
 
 func compileKey(z *spec.Zone, t *spec.TSIGKey, open func(spec.SecretRef) (hidden.Text, error)) (DNSKey, error) {
 	key := DNSKey{Zone: fqdn(z.Zone), Name: fqdn(t.Name), Algorithm: t.Algorithm}
-	if open == nil {
-		return key, fmt.Errorf("this process opens no Secrets")
-	}
 	v, err := open(t.SecretFrom)
 	if err != nil {
 		return key, err

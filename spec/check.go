@@ -85,6 +85,10 @@ func (c *checker) resource() {
 		c.notifier(c.r.Notifier)
 	case c.r.Secret != nil:
 		c.secret(c.r.Secret)
+	case c.r.RuleSet != nil:
+		c.ruleSet(c.r.RuleSet)
+	case c.r.Certificate != nil:
+		c.certificate(c.r.Certificate)
 	}
 }
 

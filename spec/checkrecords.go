@@ -43,7 +43,8 @@ type recordAt struct {
 
 func (a recordAt) set() *Record { return &a.r.Zone.Records[a.i] }
 
-// findCuts finds the delegations: NS records below the zone's own name.
+// findCuts finds the delegations: NS records below the zone's own name. A DNAME record is as good as one for what lies below its
+// name, and for that only.
 func (k *setChecker) findCuts() {
 	k.cuts = map[string]recordAt{}
 	k.each(func(r *Resource) {
@@ -51,10 +52,13 @@ func (k *setChecker) findCuts() {
 			return
 		}
 		for i := range r.Zone.Records {
-			if r.Zone.Records[i].Type != "NS" {
+			if t := r.Zone.Records[i].Type; t != "NS" && t != "DNAME" {
 				continue
 			}
-			if owner, err := r.Zone.owner(r.Zone.Records[i].Name); err == nil && owner != string(r.Zone.Zone) {
+			if owner, err := r.Zone.owner(r.Zone.Records[i].Name); err == nil && (owner != string(r.Zone.Zone) || r.Zone.Records[i].Type == "DNAME") {
+				if old, twice := k.cuts[owner]; twice && old.set().Type == "NS" {
+					continue
+				}
 				k.cuts[owner] = recordAt{r, i, owner}
 			}
 		}
@@ -67,11 +71,12 @@ func (k *setChecker) cutOf(name string) (cut recordAt, ok bool) {
 		return cut, false
 	}
 	for parent := range names.Parents(strings.TrimPrefix(name, "*.")) {
-		if k.set.zoneByName[HostName(parent)] != nil {
-			break // what is above answers for nothing in here
-		}
-		if c, is := k.cuts[parent]; is {
+		apex := k.set.zoneByName[HostName(parent)] != nil
+		if c, is := k.cuts[parent]; is && (c.set().Type == "NS" || parent != name) {
 			cut, ok = c, true
+		}
+		if apex {
+			break // what is above answers for nothing in here
 		}
 	}
 	return cut, ok
@@ -112,7 +117,7 @@ func (k *setChecker) delegated(r *Resource) {
 	check := func(name, path string) {
 		if cut, ok := k.cutOf(name); ok && name != "" && k.set.HostingZone(name) != nil {
 			k.fail(r, path, name, valueError{
-				CodeDelegated, "lies at or below the delegation of " + cut.owner + " (Zone " + cut.r.Name + " " + cut.r.where() + ")", "a name that is not delegated", "",
+				CodeDelegated, "lies at or below the " + cut.word() + " of " + cut.owner + " (Zone " + cut.r.Name + " " + cut.r.where() + ")", "a name that is not delegated", "",
 			})
 		}
 	}
@@ -139,6 +144,8 @@ func (k *setChecker) record(a recordAt, all map[string][]recordAt) {
 		bad("has DS records of the zone itself", "them in the zone above this one, whose records they are")
 	case rec.Type == "DS" && !has(all[a.owner], "NS"):
 		bad("has DS records and is not delegated", "NS records at the same name")
+	case rec.Type == "DNAME":
+		k.dname(a, all, bad)
 	case rec.Type == Alias:
 		k.alias(a, all, bad)
 	case rec.Type == "HTTPS" || rec.Type == "SVCB":
@@ -163,10 +170,10 @@ func (k *setChecker) occluded(a recordAt, path string) bool {
 		}
 		where = "the zone " + string(inner.Zone) + " of ours"
 	} else if cut, ok := k.cutOf(a.owner); ok {
-		if rec.Type == "A" || rec.Type == "AAAA" || cut.owner == a.owner && (rec.Type == "NS" || rec.Type == "DS") {
+		if cut.set().Type == "NS" && (rec.Type == "A" || rec.Type == "AAAA") || cut.owner == a.owner && (rec.Type == "NS" || rec.Type == "DS" || rec.Type == "DNAME") {
 			return false
 		}
-		where = "the delegation of " + cut.owner
+		where = "the " + cut.word() + " of " + cut.owner
 	}
 	if where == "" {
 		return false
@@ -326,10 +333,13 @@ func (k *setChecker) beside(taken map[string]claim) {
 				})
 				continue
 			}
+			if rec.Hints {
+				k.steeredHints[rec] = true
+			}
 			for j, v := range rec.Values {
 				if data, err := rec.Type.Parse(v); err == nil && data.Hints() {
 					k.fail(r, at("%s.values[%d]", path, j), owner, valueError{
-						CodeBadRecord, "is steered by Service " + c.r.Name + ", and hints would not follow its decisions", "the record without ipv4hint and ipv6hint", "",
+						CodeBadRecord, "is steered by Service " + c.r.Name + ", and hints would not follow its decisions", "hints: true in the place of ipv4hint and ipv6hint", "",
 					})
 				}
 			}

@@ -24,12 +24,14 @@ type setChecker struct {
 	errs  Errors
 	warns []Warning
 	cuts  map[string]recordAt // delegations by name; nil: not looked for yet
+
+	steeredHints map[*Record]bool // records with hints at names of services
 }
 
 // Check finds what is wrong with each resource and between them, and what the operator should know. Both come by file
 // and line.
 func (s *Set) Check(whole Completeness) (Errors, []Warning) {
-	k := &setChecker{set: s, whole: bool(whole), errs: slices.Clone(s.dups)}
+	k := &setChecker{set: s, whole: bool(whole), errs: slices.Clone(s.dups), steeredHints: map[*Record]bool{}}
 	for i := range s.resources {
 		c := &checker{r: &s.resources[i], src: s.resources[i].src}
 		c.resource()
@@ -45,6 +47,10 @@ func (s *Set) Check(whole Completeness) (Errors, []Warning) {
 	k.secretRefs()
 	k.catalogs()
 	k.signed()
+	k.gateway()
+	k.dynamic()
+	k.hints()
+	k.servers()
 	k.errs.sort()
 	sortWarnings(k.warns)
 	return k.errs, k.warns

@@ -69,6 +69,8 @@ const (
 	CodeSecret         = "SPEC_SECRET_IN_RESOURCE"
 	CodeNotKept        = "SPEC_SECRET_NOT_KEPT"
 	CodeDelegated      = "SPEC_DELEGATED"
+	CodeBadVariable    = "SPEC_BAD_VARIABLE"
+	CodeNotCovered     = "SPEC_CERTIFICATE_NAMES"
 
 	CodeSignedMix = "SPEC_SIGNED_NAMES_AND_ADDRESSES"
 
@@ -95,9 +97,13 @@ const (
 	CodeLongTTL       = "SPEC_LONG_TTL"
 	CodePlainHTTP     = "SPEC_NOT_ENCRYPTED"
 	CodeUnheard       = "SPEC_NOTIFIER_WITHOUT_SERVICE"
+	CodeUnused        = "SPEC_UNUSED"
+	CodeTrustsAll     = "SPEC_CERTIFICATE_NOT_VERIFIED"
 
 	CodeOpenTransfer   = "SPEC_OPEN_TRANSFER"
 	CodeTransferUnused = "SPEC_TRANSFER_UNUSED"
+
+	CodeDynamicUnserved = "SPEC_DYNAMIC_NOT_SERVED"
 )
 
 // CodeDoc explains one code.
@@ -181,8 +187,10 @@ SPEC_NO_ZONE = The service's steering zone does not exist.
 SPEC_WHICH_ZONE = There are several steering zones and the service does not say which.
 SPEC_LOOP = A target or fallback leads back to the service itself, directly or over other services.
 SPEC_OVERRIDE_TARGET = An override names a service, rule or edge that does not exist.
+SPEC_BAD_VARIABLE = A text of a rule names a server variable that does not exist, or writes one wrongly.
+SPEC_CERTIFICATE_NAMES = A domain uses a Certificate that is not for it.
 SPEC_DELEGATED = A name of a service lies at or below a delegation, so other name servers answer for it. Take the NS records away, or use another name.
-SPEC_SIGNED_NAMES_AND_ADDRESSES = A service in a signed zone has edges that are names and edges that are addresses. Validators keep "there are no addresses" for all clients of a resolver, so a signed name has one shape for everybody.
+SPEC_SIGNED_NAMES_AND_ADDRESSES = A service in a signed zone has edges that are addresses, and one that is a name which is steered here itself. Validators keep "there are no addresses" for all clients of a resolver, so a signed name has one shape for everybody, and a steered name has no addresses that everybody gets. Give the edge addresses, or a name of another zone.
 SPEC_SECRET_NOT_KEPT = A Secret is written without a value, as a server shows it, and that value is not stored here. Write the value itself in data.
 SPEC_SECRET_IN_RESOURCE = A key stands in the resource, where everyone who may read it finds it. Put it into a Secret and name that, or into a file on the machine of control with mode 0600.
 `
@@ -209,6 +217,9 @@ SPEC_FEWER_POINTS = The rule asks for more probe points than exist.
 SPEC_LONG_TTL = With this TTL visitors follow a switch late.
 SPEC_NOT_ENCRYPTED = A notifier posts over http, so what it tells is readable on the way. Use https.
 SPEC_NOTIFIER_WITHOUT_SERVICE = A notifier is for a service that does not exist, so it tells nothing of it.
+SPEC_UNUSED = Nothing uses the origin group, the RuleSet or the Certificate.
+SPEC_CERTIFICATE_NOT_VERIFIED = Any certificate of the origin is accepted, so whoever is on the way can read and change what passes. Give the certificates that sign it in tls.roots.
 SPEC_OPEN_TRANSFER = Everybody may transfer the zone, so everybody can read all its names. Name the secondaries, or a TSIG key.
 SPEC_TRANSFER_UNUSED = Something about zone transfers has no effect: nobody may transfer, a TSIG key is used by nothing, or steered names in the zone keep it from being transferred (steering: false, or transfer.steered: default).
+SPEC_DYNAMIC_NOT_SERVED = A record set that a DNS UPDATE wrote is not served: the Zone or a service has something at its name that it cannot stand beside, or there is no Zone of that name. What is written in resources is served. Delete it from DynamicRecords, or take away what stands in its way.
 `

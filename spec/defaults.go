@@ -157,6 +157,7 @@ func (s *Service) effective() *Service {
 	if out.DNS.MinTTL == 0 && len(s.Rules) > 0 {
 		out.DNS.MinTTL = s.RuleMinTTL(&s.Rules[0])
 	}
+	out.effectiveGateway()
 	out.Routes = slices.Clone(s.Routes)
 	for i := range out.Routes {
 		if len(out.Routes[i].Domains) == 0 {

@@ -1,5 +1,5 @@
-// Package spec holds what the operator writes: the resources Service, Zone, Override, Notifier and
-// Secret.
+// Package spec holds what the operator writes: the resources Service, Zone, Override, Notifier, Secret, RuleSet and
+// Certificate.
 //
 // It parses YAML and JSON strictly, fills in defaults, validates one resource and a whole set of them, shows
 // differences in the operator's words, generates the JSON Schema of each kind, and compiles a Service into the rules

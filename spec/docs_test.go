@@ -24,8 +24,8 @@ isp+country > asn > country > isp > continent > "*". Exactly one rule has scope 
 the same level. Values of one list are alternatives; several lists must all hold.
 
 An edge is exactly one of ` + "`target`, `addresses`, `nodes` and `provider`" + `. This version resolves target and addresses; an edge
-with nodes or provider is read, but no rule can use it yet. originGroups, routes, policies, certificates and acceleration
-are checked and kept; they take effect with the gateway.`,
+with nodes or provider is read, but no rule can use it yet. acceleration is checked
+and kept. What the gateway does with originGroups, routes, policies and certificates is in [edge](edge.md).`,
 	KindZone: `A DNS zone our name servers are authoritative for. A zone with ` + "`steering: true`" + ` holds service CNAMEs; with one such zone
 services need not name it. The serial of the SOA record is the version of the map.`,
 	KindOverride: `What ` + "`steer force`, `steer drain` and `steer freeze`" + ` write: exactly one of the three fields. It ends by itself at ` + "`until`" + `.`,
@@ -41,6 +41,13 @@ without the sealing key is in [secrets](secrets.md). It is written with its valu
 
 What is shown of it are its keys, each with a fingerprint that stays the same as long as the value does. Written again in
 that form, a value stays as it is stored; that is how labels are changed, or one value beside others.`,
+	KindRuleSet: `Rules that routes of services name in ` + "`ruleSets`" + `: conditions and what is done when all of them hold. How they are run,
+what conditions see and which server variables there are is in [edge](edge.md).`,
+	KindCertificate: `A certificate chain with its key for some domains: ordered by ACME, from a Secret, or from files of the gateway
+nodes; exactly one of the three. Services name it in ` + "`certificates`" + `. Ordering by ACME is not built yet.`,
+	KindDynamicRecords: `What DNS UPDATE wrote into a zone (see [DNS UPDATE](authdns-update.md)), beside the Zone of the same name. Control writes it; people
+read it, roll it back or delete it. Where the Zone or a service has something at a name that a record here cannot stand beside,
+the record is not served.`,
 }
 
 type kindPage struct {

@@ -54,7 +54,8 @@ func (t *table) find(name string) *field {
 // tables holds the fields of every struct that may occur in a resource. It is compiled once and not changed.
 var tables = compileTables(
 	reflect.TypeFor[envelope](), reflect.TypeFor[Service](), reflect.TypeFor[Zone](), reflect.TypeFor[Override](),
-	reflect.TypeFor[Notifier](), reflect.TypeFor[Secret](),
+	reflect.TypeFor[Notifier](), reflect.TypeFor[Secret](), reflect.TypeFor[RuleSet](), reflect.TypeFor[Certificate](),
+	reflect.TypeFor[DynamicRecords](),
 )
 
 func compileTables(roots ...reflect.Type) map[reflect.Type]*table {
@@ -215,6 +216,8 @@ func typeWords(t reflect.Type) string {
 		return "a duration such as 30s"
 	case t == reflect.TypeFor[Milli]():
 		return "a number"
+	case t == reflect.TypeFor[Size]():
+		return "a size such as 64KiB"
 	case t == reflect.TypeFor[*SecretRef]():
 		return "a map such as {secret: NAME, key: KEY}"
 	case t == reflect.TypeFor[Scope]():

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write golden files and docs instead of 
 // Every kind of mistake has a file with it and the findings a person sees. A file that begins with "# complete" is
 // checked as the whole configuration, the others as a part of it.
 //
-// Covers: field 18, field 24, field 31, field 38, field 39, field 65, issue2 bad input
+// Covers: field 18, field 24, field 31, field 38, field 39, field 65, issue2 bad input, rfc 2181 targets, rfc 4592 no delegation, rfc 9460 hints, rfc 1034 cname alone, rfc 2181 one ttl
 func TestBadFilesGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.*")
 	if err != nil {

@@ -81,7 +81,7 @@ func (d *decoder) peekKind(n *yaml.Node, r *Resource) bool {
 			at = n.Content[i+1]
 		}
 	}
-	allowed := "Service, Zone, Override, Notifier, Secret"
+	allowed := "Service, Zone, Override, Notifier, Secret, RuleSet, Certificate, DynamicRecords"
 	switch {
 	case at == n:
 		d.fail(&yaml.Node{Line: n.Line, Column: n.Column}, "kind", &valueError{CodeMissing, "is missing", allowed, ""})

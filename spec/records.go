@@ -41,6 +41,15 @@ func (t RecordType) Parse(value string) (rrdata.Data, error) {
 	return rrdata.Parse(number, value)
 }
 
+// Number is the type's number; 0 for ALIAS, which has none.
+func (t RecordType) Number() uint16 {
+	number, _, err := rrdata.Type(string(t))
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
 // addresses is true for types that answer who asks for an address.
 func (t RecordType) addresses() bool { return t == "A" || t == "AAAA" || t == "CNAME" || t == Alias }
 
@@ -75,6 +84,7 @@ func (c *checker) records(z *Zone) {
 		alone[owner] = was || r.Type == "CNAME"
 		if c.sound(path + ".type") {
 			c.recordValues(r, path)
+			c.recordHints(r, owner, path)
 		}
 	}
 }
@@ -164,7 +174,7 @@ func valueWords(t RecordType) string {
 		return "an IPv4 address"
 	case "AAAA":
 		return "an IPv6 address"
-	case "CNAME", "NS", "PTR":
+	case "CNAME", "DNAME", "NS", "PTR":
 		return "a full domain name"
 	case "MX":
 		return "a preference and a name: 10 mail.example.net"

@@ -17,13 +17,19 @@ const (
 	KindOverride Kind = "Override"
 	KindNotifier Kind = "Notifier"
 	KindSecret   Kind = "Secret"
+
+	KindRuleSet        Kind = "RuleSet"
+	KindCertificate    Kind = "Certificate"
+	KindDynamicRecords Kind = "DynamicRecords"
 )
 
 // Kinds gives the kinds of this version in the order people meet them.
-func Kinds() []Kind { return []Kind{KindService, KindZone, KindOverride, KindNotifier, KindSecret} }
+func Kinds() []Kind {
+	return []Kind{KindService, KindZone, KindOverride, KindNotifier, KindSecret, KindRuleSet, KindCertificate, KindDynamicRecords}
+}
 
 // laterKinds are named in the design and come with later versions.
-const laterKinds = " EdgeProvider DNSProvider RuleSet Region Overlay Certificate "
+const laterKinds = " EdgeProvider DNSProvider Region Overlay "
 
 // ParseKind reads a kind as people type it: any case, singular or plural.
 func ParseKind(s string) (Kind, bool) {
@@ -35,8 +41,8 @@ func ParseKind(s string) (Kind, bool) {
 	return "", false
 }
 
-// Resource is one document: the envelope, and exactly one of Service, Zone, Override, Notifier and Secret, by
-// Kind.
+// Resource is one document: the envelope, and exactly one of Service, Zone, Override, Notifier, Secret, RuleSet, Certificate
+// and DynamicRecords, by Kind.
 //
 // It is handled by value; the kind's struct is shared between copies and is not changed once parsed.
 type Resource struct {
@@ -52,13 +58,17 @@ type Resource struct {
 	Notifier *Notifier
 	Secret   *Secret
 
+	RuleSet        *RuleSet
+	Certificate    *Certificate
+	DynamicRecords *DynamicRecords
+
 	src *source // where it was written; nil for resources without a file
 }
 
 // envelope holds the fields every kind has, for the field table.
 type envelope struct {
 	APIVersion string            `json:"apiVersion" required:"true" enum:"steerpoint/v1" format:"version" doc:"version of the format"`
-	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override,Notifier,Secret" doc:"kind of resource"`
+	Kind       string            `json:"kind" required:"true" enum:"Service,Zone,Override,Notifier,Secret,RuleSet,Certificate,DynamicRecords" doc:"kind of resource"`
 	Name       string            `json:"name" required:"true" format:"label" doc:"name of the resource, unique within its kind: a DNS label of at most 40 characters"`
 	Labels     map[string]string `json:"labels" doc:"free words of yours, to select by"`
 	Revision   uint64            `json:"revision" doc:"given by the server (read-only); when sent, the write is refused unless it is the current one"`
@@ -88,6 +98,12 @@ func (r *Resource) body() any {
 		return r.Notifier
 	case r.Kind == KindSecret && r.Secret != nil:
 		return r.Secret
+	case r.Kind == KindRuleSet && r.RuleSet != nil:
+		return r.RuleSet
+	case r.Kind == KindCertificate && r.Certificate != nil:
+		return r.Certificate
+	case r.Kind == KindDynamicRecords && r.DynamicRecords != nil:
+		return r.DynamicRecords
 	}
 	return nil
 }
@@ -110,6 +126,15 @@ func (r *Resource) setBody() any {
 	case KindSecret:
 		r.Secret = &Secret{Name: r.Name}
 		return r.Secret
+	case KindRuleSet:
+		r.RuleSet = &RuleSet{Name: r.Name}
+		return r.RuleSet
+	case KindCertificate:
+		r.Certificate = &Certificate{Name: r.Name}
+		return r.Certificate
+	case KindDynamicRecords:
+		r.DynamicRecords = &DynamicRecords{Name: r.Name}
+		return r.DynamicRecords
 	}
 	return nil
 }

@@ -193,6 +193,8 @@ func textSchema(t reflect.Type) *yaml.Node {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return pattern(`^([0-9]+(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h))+$`)
+	case reflect.TypeFor[Size]():
+		return pattern(`^[0-9]+(B|KiB|MiB|GiB)?$`)
 	case reflect.TypeFor[Milli]():
 		return object("type", "number", "minimum", 0, "maximum", 1000)
 	case reflect.TypeFor[ASN]():

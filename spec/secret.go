@@ -148,6 +148,8 @@ func (d *decoder) quiet(path string) bool {
 		return slices.Contains([]string{"urlFrom", "secretFrom", "authorizationFrom"}, top)
 	case KindZone:
 		return strings.HasPrefix(path, "tsigKeys[") && strings.Contains(path, ".secretFrom")
+	case KindCertificate:
+		return strings.HasPrefix(path, "chainFrom") || strings.HasPrefix(path, "keyFrom") || strings.HasPrefix(path, "acme.eabKeyFrom")
 	}
 	return false
 }

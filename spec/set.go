@@ -23,6 +23,9 @@ type Set struct {
 	overrides []*Override
 	notifiers []*Notifier
 	secrets   []*Secret
+
+	ruleSets     []*RuleSet
+	certificates []*Certificate
 }
 
 // NewSet puts resources together. Of two with one key the first counts and Check reports the other.
@@ -57,6 +60,10 @@ func NewSet(docs []Resource) *Set {
 			s.notifiers = append(s.notifiers, r.Notifier)
 		case r.Secret != nil:
 			s.secrets = append(s.secrets, r.Secret)
+		case r.RuleSet != nil:
+			s.ruleSets = append(s.ruleSets, r.RuleSet)
+		case r.Certificate != nil:
+			s.certificates = append(s.certificates, r.Certificate)
 		}
 	}
 	return s
@@ -86,7 +93,7 @@ func (r *Resource) where() string {
 // Len is the number of resources.
 func (s *Set) Len() int { return len(s.resources) }
 
-// Resources gives all of them, services first, then zones, overrides, notifiers and secrets, each by name. The list must not be changed.
+// Resources gives all of them in the order of Kinds, each kind by name. The list must not be changed.
 func (s *Set) Resources() []Resource { return s.resources }
 
 // Get finds a resource.
@@ -138,6 +145,12 @@ func (s *Set) Notifiers() []*Notifier { return s.notifiers }
 
 // Secrets gives the secrets by name. The list must not be changed.
 func (s *Set) Secrets() []*Secret { return s.secrets }
+
+// RuleSets gives the rule sets by name. The list must not be changed.
+func (s *Set) RuleSets() []*RuleSet { return s.ruleSets }
+
+// Certificates gives the certificates by name. The list must not be changed.
+func (s *Set) Certificates() []*Certificate { return s.certificates }
 
 // ServiceZone is the steering zone that holds a service's CNAME: dns.zone, or the only one. nil: there is none, or it
 // is not clear which.

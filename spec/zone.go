@@ -16,6 +16,8 @@ type Zone struct {
 
 	TSIGKeys []TSIGKey `json:"tsigKeys" item:"TSIG key" maxItems:"32" doc:"keys that messages about the zone are signed by (TSIG)"`
 	Transfer *Transfer `json:"transfer" doc:"which other name servers get the zone whole; left out: none"`
+
+	Update []UpdateGrant `json:"update" item:"grant" maxItems:"32" doc:"who may change records of the zone by DNS UPDATE (RFC 2136), such as programs that prove a domain to a certificate authority; left out: nobody"`
 }
 
 // NameServer is one NS of a zone. Addresses are its glue and are needed when the name lies inside the zone.
@@ -48,6 +50,7 @@ type Record struct {
 	Name   string     `json:"name" required:"true" doc:"name relative to the zone; @ is the zone itself, *.dev every name below dev that does not exist"`
 	Type   RecordType `json:"type" required:"true" doc:"type of the records: A, AAAA, CAA, CNAME, DS, HTTPS, MX, NAPTR, NS (a delegation), PTR, SRV, SSHFP, SVCB, TLSA, TXT and others; TYPE65280 for one without a name; ALIAS answers with the addresses of another name"`
 	TTL    Duration   `json:"ttl" default:"5m" min:"0s" max:"596523h" step:"1s" doc:"TTL of the records"`
+	Hints  bool       `json:"hints" default:"false" doc:"for HTTPS and SVCB at a name of a service with addresses only: ipv4hint and ipv6hint are added, with the addresses that the service answers this client"`
 	Values []string   `json:"values" required:"true" maxItems:"1000" format:"text" doc:"one value a record, as in a zone file, names in full; the text of a TXT record may stand without quotes, however long"`
 }
 

@@ -52,6 +52,8 @@ func (r *Resource) SecretUses() []SecretUse {
 		return r.Notifier.SecretUses()
 	case r.Zone != nil:
 		return r.Zone.SecretUses()
+	case r.Certificate != nil:
+		return r.Certificate.SecretUses()
 	default:
 		return nil
 	}
@@ -91,8 +93,9 @@ func (c *checker) transfer(z *Zone) {
 			c.warn("transfer", "", valueError{CodeTransferUnused, "names neither to nor allow, so nobody may transfer the zone", "", ""})
 		}
 	}
+	c.updates(z, keys, used)
 	for i, k := range keys {
-		if !used[k] && c.sound("transfer", "tsigKeys") {
+		if !used[k] && c.sound("transfer", "tsigKeys", "update") {
 			c.warn(at("tsigKeys[%d]", i), k, valueError{CodeTransferUnused, "is used by nothing", "", ""})
 		}
 	}

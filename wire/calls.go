@@ -91,6 +91,10 @@ var Calls = []Call{
 		serve: (*Hub).result,
 	},
 	{
+		Name: "update", Method: http.MethodPost, Path: "/v1/update", Roles: []string{RoleDNS}, Auth: Certificate, MaxBody: 64 * kib,
+		serve: (*Hub).update,
+	},
+	{
 		Name: "status", Method: http.MethodPost, Path: "/v1/status", Auth: Certificate, MaxBody: 256 * kib,
 		serve: (*Hub).status,
 	},

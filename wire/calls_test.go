@@ -112,6 +112,7 @@ func bodyFor(t *testing.T, r *rig, call string, acks string) []byte {
 		"observations": batch{ID: NewBatchID(), Observations: []report.Observation{{Task: "t", OK: true}}},
 		"result":       answer{ID: "nobody waits", Failure: "none"},
 		"status":       report.NodeStatus{Version: "1.3.0"},
+		"update":       report.Update{ID: "1", Zone: "example.net.", Key: "k."},
 		"dns":          nil, "probe": nil,
 	}
 	value, ok := bodies[call]
@@ -225,6 +226,7 @@ probe GET /v1/probe: certificate, roles [probe], body 0, stream true
 ack POST /v1/ack: certificate, roles [dns probe], body 16384, stream false
 observations POST /v1/observations: certificate, roles [probe], body 2097152, stream false
 result POST /v1/result: certificate, roles [probe], body 65536, stream false
+update POST /v1/update: certificate, roles [dns], body 65536, stream false
 status POST /v1/status: certificate, roles [], body 262144, stream false`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("the service definition is now\n%s\nwant\n%s", text, want)

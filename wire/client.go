@@ -261,6 +261,14 @@ func (c *Client) Result(ctx context.Context, askID string, o report.Observation,
 	return c.call(ctx, "result", a, nil)
 }
 
+// Update hands a DNS UPDATE on and gives what became of it. After an error it is not known whether it was done: the same
+// message again is taken for the same.
+func (c *Client) Update(ctx context.Context, u report.Update) (report.UpdateResult, error) {
+	var out report.UpdateResult
+	err := c.call(ctx, "update", u, &out)
+	return out, err
+}
+
 // callNamed is the entry of the service definition.
 func callNamed(name string) *Call {
 	for i := range Calls {

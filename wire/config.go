@@ -71,6 +71,8 @@ type HubConfig struct {
 	JoinsPerMinute int
 	// Bases is how many versions of a snapshot are kept to make deltas from. Default 8.
 	Bases int
+	// Update does what a DNS UPDATE says that a node took. nil: none can be done.
+	Update func(ctx context.Context, node string, u report.Update) (report.UpdateResult, error)
 	// Now is control's wall clock, by which certificates end. Default time.Now.
 	Now func() time.Time
 }

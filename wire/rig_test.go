@@ -200,6 +200,9 @@ func newRigOn(t testing.TB, listener net.Listener, log *slog.Logger, change func
 	cfg := HubConfig{
 		Certificate: func() (*tls.Certificate, error) { return a.ServerCertificate(time.Now()) },
 		Pool:        a.Pool(), Program: "1.3.0",
+		Update: func(_ context.Context, node string, u report.Update) (report.UpdateResult, error) {
+			return report.UpdateResult{Rcode: 5, Reason: node + " handed on " + u.ID}, nil
+		},
 	}
 	if change != nil {
 		change(&cfg)

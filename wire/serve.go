@@ -264,6 +264,17 @@ func (h *Hub) status(r *request) (any, error) {
 	return nil, nil
 }
 
+func (h *Hub) update(r *request) (any, error) {
+	u, err := body[report.Update](h, r)
+	if err != nil {
+		return nil, err
+	}
+	if h.cfg.Update == nil {
+		return nil, pki.Refuse(pki.CallUnknown, "this control does no DNS updates", "")
+	}
+	return h.cfg.Update(r.ctx, r.node.Name, u)
+}
+
 // refusalOf is what the caller is told of an error.
 func (h *Hub) refusalOf(r *request, err error) *pki.Refusal {
 	if refusal, ok := errors.AsType[*pki.Refusal](err); ok {

@@ -15,14 +15,14 @@ import (
 func banner(w io.Writer, c *center) {
 	l := c.listeners()
 	var serves []string
-	if l[settings.RoleDNS] != "" {
-		serves = append(serves, "name server on "+l[settings.RoleDNS])
+	if c.dns != nil {
+		serves = append(serves, "name server on "+addrs(c.dns.Addrs())+encrypted(c.dns))
 	}
-	if l[settings.RoleDoT] != "" {
-		serves = append(serves, "DNS over TLS on "+l[settings.RoleDoT])
+	if l[settings.RoleHTTP] != "" {
+		serves = append(serves, "the gateway on http://"+l[settings.RoleHTTP])
 	}
-	if l[settings.RoleDoH] != "" {
-		serves = append(serves, "DNS over HTTPS on "+l[settings.RoleDoH])
+	if l[settings.RoleHTTPS] != "" {
+		serves = append(serves, "the gateway on https://"+l[settings.RoleHTTPS])
 	}
 	scheme := "http"
 	if c.control.Secure() {

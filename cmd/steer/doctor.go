@@ -93,11 +93,20 @@ func nodeChecks(dir string, s settings.Settings, held locate.Running) []doctor.C
 }
 
 func dnsPorts(s settings.Settings, held locate.Running) []doctor.Check {
-	addr, in := s.Listen[settings.RoleDNS], held.Listeners[settings.RoleDNS]
-	checks := []doctor.Check{doctor.Port(settings.RoleDNS, "udp", addr, in), doctor.Port(settings.RoleDNS, "tcp", addr, in)}
-	for _, role := range []string{settings.RoleDoT, settings.RoleDoH} {
-		if addr, in := s.Listen[role], held.Listeners[role]; addr != "" || in != "" {
+	var checks []doctor.Check
+	for _, role := range []string{settings.RoleDNS, settings.RoleDoT, settings.RoleDoH} {
+		in := held.Listeners[role]
+		if s.Listen[role] == "" && in == "" {
+			continue
+		}
+		for _, addr := range s.Addresses(role) {
+			if role == settings.RoleDNS {
+				checks = append(checks, doctor.Port(role, "udp", addr, in))
+			}
 			checks = append(checks, doctor.Port(role, "tcp", addr, in))
+			if in != "" {
+				break // the running steer has them all
+			}
 		}
 	}
 	return checks

@@ -59,7 +59,7 @@ folder, takes every new one within a quarter second, and answers on by the last 
 	c.Flags().StringVar(&f.name, "name", "", "name of this node (default: the name of the machine)")
 	c.Flags().StringArrayVar(&f.labels, "label", nil, "KEY=VALUE that says where it is: continent, country, province, city, isp, region (repeatable)")
 	c.Flags().StringVar(&f.from, "from", "", "map file, or the data folder it is in: answer by it, without a control")
-	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, dot, doh, health and nearest (repeatable)")
+	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, dot, doh, health and nearest (repeatable; dns, dot and doh take several addresses)")
 	f.dns.register(c)
 	f.log.register(c)
 	c.AddCommand(nodeSubcommands(a)...)

@@ -190,7 +190,7 @@ func (m *member) open(cfg agent.Config) error {
 func (m *member) openDNS() error {
 	cfg, err := dnsConfig(m.settings, authdns.Config{
 		StateFile: filepath.Join(m.dir, follow.FileName), Inherited: m.process.sockets, SilentAfter: silentAfter,
-		OpenKeys: openZoneKeys(agent.KeyFile(m.dir)),
+		OpenKeys: openZoneKeys(agent.KeyFile(m.dir)), Updates: m.agent.Update,
 	})
 	if err != nil {
 		return err

@@ -27,5 +27,10 @@ func takeResolvers(s *settings.Settings, options []string) error {
 			return fault.BadInput("SETTINGS", "the settings cannot be used", "resolvers: "+err.Error(), "write addresses, such as resolvers: [192.0.2.53]")
 		}
 	}
+	if r := s.DNSSEC.ParentResolver; r != "" {
+		if err := control.CheckResolver(r); err != nil {
+			return fault.BadInput("SETTINGS", "the settings cannot be used", "dnssec.parentResolver: "+err.Error(), "write an address, such as dnssec: {parentResolver: 192.0.2.53}")
+		}
+	}
 	return nil
 }

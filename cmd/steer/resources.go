@@ -19,7 +19,7 @@ import (
 func kindOf(s string) (string, error) {
 	k, ok := spec.ParseKind(s)
 	if !ok {
-		return "", fault.BadInput("UNKNOWN_KIND", fmt.Sprintf("there is no kind %q", s), "", "the kinds are service, zone, override, notifier and secret")
+		return "", fault.BadInput("UNKNOWN_KIND", fmt.Sprintf("there is no kind %q", s), "", "the kinds are service, zone, override, notifier, secret, ruleset and certificate")
 	}
 	return string(k), nil
 }

@@ -111,6 +111,8 @@ func (a *app) sayRestored(w io.Writer, dir string, r *control.Restored) {
 		fmt.Fprintf(w, "  secrets: %s can only be opened with the sealing key of the old machine: put seal.key into %s (0600) before the first start; without it they are lost, and an alarm names each and who uses it\n",
 			strings.Join(r.Secrets, ", "), dir)
 	}
+	fmt.Fprintf(w, "  sealing key: it also opens the keys of signed zones, which cannot be handed to this machine without it, and what DNS cookies are made of, which is then made anew; it belongs into %s (0600) before the first start\n",
+		filepath.Join(dir, "seal.key"))
 	for _, g := range r.Geo {
 		fmt.Fprintf(w, "  geo data: put back %s (sha256 %.16s)\n", g.Path, g.SHA256+g.Error)
 	}

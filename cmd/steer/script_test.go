@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"steer": main, "ask": ask, "site": site, "tlssite": tlsSite, "points": points, "shares": shares, "geofile": geofile,
-		"hook": hook, "xfer": xfer,
+		"hook": hook, "xfer": xfer, "fetch": fetch,
 	})
 }
 
@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 //	points RULE                  (a program) the probe points of a rule of the service shop, by name
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
+//	fetch URL HOST               (a program) asks for a URL under another name; prints status, Location and body
 //	tlssite ADDR:PORT DAYS       (a program) the same over TLS, with a certificate that ends in DAYS days
 //	xfer ZONE [KEY SECRET [SERIAL]] (a program) copies a zone from $DNS as a secondary does, see xfer_test.go
 //	hook ADDR:PORT KEY LOG STOP  (a program) a webhook's receiver, see hook_test.go

@@ -180,10 +180,11 @@ func (a *app) secretRotateCommand() *cobra.Command {
 	var r api.RotateRequest
 	c := &cobra.Command{
 		Use:   "rotate",
-		Short: "Seal every Secret anew, under fresh keys; their values stay",
-		Long: `Seal every Secret anew, each under a fresh data key: all of them, or none. With --new-key the data keys are sealed by a
-new sealing key too; the file of the sealing key then holds it before the older ones, which earlier revisions need. Copy
-that file to where you keep it.`,
+		Short: "Seal everything anew that is sealed, under fresh keys; values stay",
+		Long: `Seal everything anew that is sealed: Secrets, the keys of signed zones, and what name servers share, each under a fresh data
+key. What cannot be opened is named before anything is changed. With --new-key the data keys are sealed by a new sealing
+key too; the file of the sealing key then holds it before the older ones, which only earlier revisions of Secrets need.
+Copy that file to where you keep it. A rotation that breaks off is finished by itself.`,
 		Example: "  steer secret rotate --reason 'every year'\n" +
 			"  steer secret rotate --new-key --reason 'a backup with seal.key was lost'",
 		Args: cobra.NoArgs,
@@ -202,6 +203,9 @@ that file to where you keep it.`,
 					what = "1 secret is"
 				}
 				fmt.Fprintf(w, "%s sealed anew by key %s\n", what, done.Key)
+				if done.Zones > 0 {
+					fmt.Fprintf(w, "so are the keys of signed zones: %d\n", done.Zones)
+				}
 				if done.NewKey {
 					fmt.Fprintln(w, "the file of the sealing key has changed: copy it to where you keep it, apart from backups")
 				}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +25,31 @@ func site() {
 	}
 	fmt.Fprintln(os.Stderr, "site:", <-failed)
 	os.Exit(1)
+}
+
+// fetch is the program `fetch URL HOST`: it asks for a URL under another name and prints status, Location and body.
+func fetch() {
+	if err := fetchOnce(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "fetch:", err)
+		os.Exit(1)
+	}
+}
+
+func fetchOnce(url, host string) error {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Host = host
+	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Println(resp.StatusCode, resp.Header.Get("Location")+string(body))
+	return err
 }
 
 // points is the program `points RULE`: the probe points of a rule of the service shop on one line, in the order of their

@@ -75,7 +75,7 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 		},
 	}
 	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
-	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, dot, doh, api, nodes, nearest, demo (repeatable; port 0: any free one)")
+	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, dot, doh, http, https, api, nodes, nearest, demo (repeatable; all but api, nodes, nearest and demo take several addresses; port 0: any free one)")
 	resolverFlag(c, &resolvers)
 	named.register(c)
 	log.register(c)
@@ -113,6 +113,9 @@ func (u *up) open(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := u.openGateway(); err != nil {
+		return err
+	}
 	local := steering.Point{Name: localPoint, Labels: u.settings.Probe.Labels}
 	if err := u.center.open(ctx, control.Config{Points: []steering.Point{local}}, true); err != nil {
 		return err
@@ -135,7 +138,7 @@ func (u *up) open(ctx context.Context) error {
 func (u *up) openDNS() error {
 	cfg, err := dnsConfig(&u.settings, authdns.Config{
 		StateFile: filepath.Join(u.dir, follow.FileName), Place: u.place, Inherited: u.process.sockets,
-		OpenKeys: openZoneKeys(control.ZoneKeyFile(u.dir)),
+		OpenKeys: openZoneKeys(control.ZoneKeyFile(u.dir)), Updates: u.update,
 	})
 	if err != nil {
 		return err

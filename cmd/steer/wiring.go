@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -40,12 +41,14 @@ type center struct {
 	geo     *geo.Store
 	geoSaid string // what was last logged of files not in use
 	control *control.Control
+	updater atomic.Pointer[control.Control] // control, for the name server, which may be there before it
 	hub     *wire.Hub
 	dns     *authdns.Server
 	book    *authdns.Book // checks maps and explains answers where there is no name server
 	prober  *probe.Prober
 	nearest *echo16.Responder // answers probes of others
 	series  *analytics.Analytics
+	gateway *gateway
 }
 
 // open loads the geo data, opens the store and binds the API, and the listener of nodes if there is to be one. The data
@@ -57,7 +60,7 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	}
 	cfg.Data, cfg.Version, cfg.Listen, cfg.Hosts = c.dir, version, c.settings.Listen[settings.RoleAPI], c.settings.API.Hosts
 	cfg.NotifyLocal, cfg.SealKey = c.settings.Notify.AllowLoopback, c.settings.Seal.KeyFile
-	cfg.Resolvers = c.settings.Resolvers
+	cfg.Resolvers, cfg.ParentResolver = c.settings.Resolvers, c.settings.DNSSEC.ParentResolver
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
 		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, GeoFiles: c.geoFiles, NoNameServer: !withNameServer,
@@ -65,9 +68,13 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	if withNameServer {
 		// What is wrong with the file, the name server says when it loads it.
 		deps.Previous, _ = authdns.ReadMap(filepath.Join(c.dir, follow.FileName))
+		deps.KeyTrouble = func() string { return c.dns.KeyTrouble() } // it is opened before control runs
 	}
 	if err := c.openSeries(&deps); err != nil {
 		return err
+	}
+	if c.gateway != nil {
+		deps.Gateways = c
 	}
 	takesNodes := c.settings.Listen[settings.RoleNodes] != ""
 	if takesNodes {
@@ -77,6 +84,7 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	if c.control, err = control.New(ctx, cfg, deps); err != nil {
 		return controlFault(cfg.Listen, c.dir, err)
 	}
+	c.updater.Store(c.control)
 	if takesNodes {
 		return c.openHub()
 	}
@@ -89,6 +97,7 @@ func (c *center) openHub() error {
 	var err error
 	c.hub, err = wire.NewHub(wire.HubConfig{
 		Listen: addr, Certificate: c.control.ServerCertificate, Pool: c.control.Authority().Pool(), Program: version, Now: c.control.Wall,
+		Update: c.control.Update,
 	}, c.control, c.control, c.control, c.reg, c.log.With("plane", "wire"))
 	if err != nil {
 		return startFault(settings.RoleNodes, addr, err)
@@ -200,6 +209,7 @@ func (c *center) listeners() map[string]string {
 	if c.nearest != nil {
 		l[settings.RoleNearest] = c.nearest.Addrs()[0].String()
 	}
+	gatewayListeners(l, c.gateway)
 	return l
 }
 
@@ -235,6 +245,9 @@ func (c *center) close() error {
 	if c.dns != nil {
 		errs = append(errs, c.dns.Close())
 	}
+	if c.gateway != nil {
+		errs = append(errs, c.gateway.close())
+	}
 	if c.hub != nil {
 		errs = append(errs, c.hub.Close())
 	}
@@ -255,4 +268,5 @@ func (c *center) startParts(p *process) {
 		p.work("probe point", c.prober.Run)
 	}
 	p.work("geo data", c.watchGeo)
+	c.startGateway(p)
 }

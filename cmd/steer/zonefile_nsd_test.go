@@ -74,7 +74,7 @@ big TXT "` + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 // A zone file that is imported answers as NSD does with the same file: every name and type, names beside, between and below them,
 // delegations, wildcards and chains.
 //
-// Covers: issue5 import zonefile, issue5 static zones, rfc 1034, rfc 2308, rfc 4592, rfc 8020
+// Covers: issue5 import zonefile, issue5 static zones, rfc 1034 referral, rfc 1034 chain, rfc 2308 soa, rfc 4592 encloser, rfc 8020 nothing below
 func TestZoneFileAgainstNSD(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("nsd")

@@ -102,7 +102,7 @@ func (c *Client) PutResource(ctx context.Context, kind string, name string, p Pu
 	return out, etag, err
 }
 
-// RotateSecrets is POST /secrets/rotate: seal every Secret anew, under fresh data keys.
+// RotateSecrets is POST /secrets/rotate: seal everything anew that is sealed, under fresh data keys.
 //
 // Codes of its problems, beside those that every call can meet: CONFLICT, SEAL_KEY, STORE_FULL, TOO_LARGE.
 func (c *Client) RotateSecrets(ctx context.Context, in RotateRequest) (out Rotation, err error) {

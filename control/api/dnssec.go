@@ -26,6 +26,26 @@ type SignedZone struct {
 	Next string `json:"next,omitempty"`
 	// Holds says why the waits of this zone stand still; absent: they do not.
 	Holds string `json:"holds,omitempty"`
+	// Parent is what the parent said when it was asked last; absent: it was not.
+	Parent *ParentLook `json:"parent,omitempty"`
+}
+
+// ParentLook is what the name servers of a parent zone say of the DS of a zone.
+type ParentLook struct {
+	Zone    string         `json:"zone"` // the parent; empty: it was not found
+	Asked   time.Time      `json:"asked"`
+	Error   string         `json:"error,omitempty"` // why nobody was asked
+	Servers []ParentServer `json:"servers"`         // by name and address
+}
+
+// ParentServer is one address of a name server of a parent zone.
+type ParentServer struct {
+	Name       string   `json:"name"`
+	Address    string   `json:"address,omitempty"` // absent: none is known
+	DS         []string `json:"ds"`                // tag, algorithm, digest type and digest of each
+	TTLSeconds float64  `json:"ttlSeconds,omitempty"`
+	Wanted     bool     `json:"wanted"`          // it has what is wanted: the DS, or none where none is to be left
+	Error      string   `json:"error,omitempty"` // why it says nothing
 }
 
 // ZoneKey is one key of a zone: ECDSA P-256 (algorithm 13).

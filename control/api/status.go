@@ -87,6 +87,7 @@ const (
 	AlarmNotify      = "ALARM_NOTIFY_FAILING"
 	AlarmSealKey     = "ALARM_SEAL_KEY"
 	AlarmZoneKeys    = "ALARM_ZONE_KEYS"
+	AlarmZoneDS      = "ALARM_ZONE_DS"
 	AlarmZoneRoll    = "ALARM_ZONE_ROLL_WAITS"
 	AlarmSeries      = "ALARM_SERIES_NOT_KEPT"
 	AlarmSeriesLost  = "ALARM_SERIES_LOST"

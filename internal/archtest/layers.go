@@ -61,7 +61,8 @@ var layers = []layer{
 	{
 		// internal/hidden: the values of a Secret are in what the operator wrote, and must not show in what is said of it.
 		// internal/rrdata: records are checked by the reader that the name server serves them by.
-		path: "spec/...", ours: []string{"steering", "steering/scope", "geo/...", "internal/hidden", "internal/rrdata"}, deps: []string{"go.yaml.in/yaml/v3", xnet, text},
+		// internal/ruletext: rules are checked by the reader that the gateway runs them by.
+		path: "spec/...", ours: []string{"steering", "steering/scope", "geo/...", "internal/hidden", "internal/rrdata", "internal/ruletext"}, deps: []string{"go.yaml.in/yaml/v3", xnet, text},
 		why: "what the operator wrote is checked offline, by files alone",
 	},
 	{
@@ -92,6 +93,11 @@ var layers = []layer{
 		why:  "a name server answers from its snapshot; what it could import of control it could come to wait for",
 	},
 	{
+		path: "edge/...", ours: []string{"steering/selection", "steering/scope", "geo/...", "report", "snapshot", "internal/..."},
+		deps: []string{prometheus, xnet, xsync, xsys},
+		why:  "a gateway serves from its snapshot, and chooses origins by the core's leaf; it knows no other plane",
+	},
+	{
 		path: "analytics/...", ours: []string{"report", "internal/..."}, deps: []string{prometheus, "github.com/prometheus/prometheus"},
 		why: "series are kept of what it is told: it knows neither who decides nor who asks, and alone knows the series store",
 	},
@@ -106,6 +112,10 @@ var layers = []layer{
 	{
 		path: "control/internal/resolve", ours: []string{"snapshot", "internal/atomicfile"}, deps: []string{"github.com/miekg/dns"},
 		why: "addresses of names elsewhere are found by asking a resolver: it knows neither the store nor what they are for",
+	},
+	{
+		path: "control/internal/parentds", ours: []string{}, deps: []string{"github.com/miekg/dns"},
+		why: "what a parent zone has is asked of its name servers: it knows neither keys nor what follows from the answer",
 	},
 	{
 		path: "control/internal/zonekeys", ours: []string{"snapshot"}, deps: []string{},
@@ -141,6 +151,10 @@ var layers = []layer{
 		why: "data of records means the same to those who check it and to those who serve it",
 	},
 	{
+		path: "internal/dnsupdate", ours: []string{"internal/rrdata"}, deps: []string{"github.com/miekg/dns"},
+		why: "RFC 2136 is values in, values out; the library reads messages, rrdata the data that is served",
+	},
+	{
 		path: "internal/echo16", ours: []string{"internal/..."}, deps: []string{prometheus, xnet, xsync, xsys},
 		why: "the echo of UDP probes is a listener with counters of its own, and knows nothing of who asks",
 	},
@@ -163,7 +177,7 @@ var layers = []layer{
 }
 
 // planes never import one another, in tests neither: what needs two of them is a test of the program.
-var planes = []string{"probe", "authdns", "control", "analytics"}
+var planes = []string{"probe", "authdns", "control", "analytics", "edge"}
 
 // testOnly packages are imported from tests, and by the program where the list says so.
 var testOnly = map[string][]string{

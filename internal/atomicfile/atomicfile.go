@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +135,7 @@ func header(kind string, version int, payload [][]byte) []byte {
 	for _, part := range payload {
 		_, _ = sum.Write(part) // a hash takes everything
 		size += len(part)
+		runtime.Gosched() // a part may be large
 	}
 	return fmt.Appendf(nil, "%s %s v%d %d sha256:%x\n", magic, kind, version, size, sum.Sum(nil))
 }

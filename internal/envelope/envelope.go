@@ -100,6 +100,18 @@ func Seal(use string, text []byte, readers []Reader) ([]byte, error) {
 	return b, nil
 }
 
+// Readers are the names of those an envelope is sealed to, in their order; nil: it is no envelope.
+func Readers(envelope []byte) (names []string) {
+	var s sealed
+	if json.Unmarshal(envelope, &s) != nil {
+		return nil
+	}
+	for i := range s.Slips {
+		names = append(names, s.Slips[i].Reader)
+	}
+	return names
+}
+
 // newAEAD is AES-256-GCM with a random nonce in front of the text: a key seals one.
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)

@@ -42,6 +42,9 @@ func TestSealAndOpen(t *testing.T) {
 			t.Errorf("%s: %q, %v", o.Reader().Name(), got, err)
 		}
 	}
+	if got := Readers(e); len(got) != 2 || got[0] != a.Reader().Name() || got[1] != b.Reader().Name() || Readers([]byte("none")) != nil {
+		t.Errorf("readers %v", got)
+	}
 	if got, err := stranger.Open("test", e); !errors.Is(err, ErrNotAddressed) {
 		t.Errorf("a stranger: %q, %v", got, err)
 	}

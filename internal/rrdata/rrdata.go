@@ -23,7 +23,7 @@ const Alias = "ALIAS"
 // number, TYPE65280 (RFC 3597 section 5).
 func Types() []string {
 	return []string{
-		"A", "AAAA", "AFSDB", "CAA", "CERT", "CNAME", "CSYNC", "DHCID", "DS", "EUI48", "EUI64", "HINFO", "HTTPS", "IPSECKEY", "LOC",
+		"A", "AAAA", "AFSDB", "CAA", "CERT", "CNAME", "CSYNC", "DHCID", "DNAME", "DS", "EUI48", "EUI64", "HINFO", "HTTPS", "IPSECKEY", "LOC",
 		"MX", "NAPTR", "NS", "OPENPGPKEY", "PTR", "RP", "SMIMEA", "SRV", "SSHFP", "SVCB", "TLSA", "TXT", "URI",
 	}
 }
@@ -36,8 +36,6 @@ var (
 	ErrMade = errors.New("is made by the name server itself")
 	// ErrMeta: the type only occurs in questions and messages.
 	ErrMeta = errors.New("is no type of records in a zone")
-	// ErrDNAME: a DNAME would answer for every name below it, and is not served.
-	ErrDNAME = errors.New("is not served: write a record for each name, or a wildcard CNAME")
 )
 
 // Type reads a mnemonic, or TYPE and a number, in any case of letters. name is how the type is written from there on: a number
@@ -58,8 +56,6 @@ func Type(text string) (number uint16, name string, err error) {
 	case dns.TypeSOA, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY,
 		dns.TypeZONEMD, dns.TypeNXNAME:
 		return 0, "", ErrMade
-	case dns.TypeDNAME:
-		return 0, "", ErrDNAME
 	case dns.TypeNone, dns.TypeOPT, dns.TypeNULL, dns.TypeReserved:
 		return 0, "", ErrMeta
 	}
@@ -200,12 +196,14 @@ func escapeHigh(text string) string {
 	return b.String()
 }
 
-// Target is the name that other records must be found at for the record to be of use: of a CNAME, NS, MX, SRV or PTR record, and
+// Target is the name that other records must be found at for the record to be of use: of a CNAME, DNAME, NS, MX, SRV or PTR record, and
 // of SVCB and HTTPS. It is an FQDN; "" for other types and for the root, which stands for none.
 func (d *Data) Target() string {
 	name := ""
 	switch rr := d.RR.(type) {
 	case *dns.CNAME:
+		name = rr.Target
+	case *dns.DNAME:
 		name = rr.Target
 	case *dns.NS:
 		name = rr.Ns
@@ -231,7 +229,7 @@ func Names(number uint16, text string) []string {
 	fields := strings.Fields(text)
 	var places []int
 	switch number {
-	case dns.TypeCNAME, dns.TypeNS, dns.TypePTR:
+	case dns.TypeCNAME, dns.TypeDNAME, dns.TypeNS, dns.TypePTR:
 		places = []int{0}
 	case dns.TypeMX, dns.TypeAFSDB, dns.TypeSVCB, dns.TypeHTTPS:
 		places = []int{1}

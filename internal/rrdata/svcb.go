@@ -25,6 +25,8 @@ func check(rr dns.RR) error {
 		return checkDigest(rr.Certificate, map[uint8]int{1: 64, 2: 128}[rr.MatchingType])
 	case *dns.CNAME:
 		return checkName(rr.Target)
+	case *dns.DNAME:
+		return checkName(rr.Target)
 	case *dns.NS:
 		return checkName(rr.Ns)
 	}

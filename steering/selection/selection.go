@@ -1,5 +1,8 @@
-// Package selection chooses among the edges of a rule: pure functions over a small table of what is known of each.
-// It keeps nothing between calls; clocks and locks are the caller's.
+// Package selection chooses: among the edges of a rule, and among the origins of a group in the gateway.
+//
+// For edges it has pure functions over a small table of what is known of each, and keeps nothing between calls. For
+// origins what must be kept, such as whose turn it is, is in a State that belongs to the caller. Clocks and locks are the
+// caller's.
 package selection
 
 import "time"

@@ -19,6 +19,9 @@ const (
 	many     = 1_000_000
 	// asked is how many different names a file of questions has at most.
 	asked = 100_000
+	// madeUp is how many names that there are not a flood asks for before it repeats one: more than any server answers in
+	// the seconds of a round, and far more than a cache of denials keeps.
+	madeUp = 300_000
 	// hostAddress is what every host has.
 	hostAddress = "192.0.2.18"
 	networks    = 100_000
@@ -45,8 +48,10 @@ type workload struct {
 	name, file string
 	geo        bool
 	// swap: while it is asked the server gets another map each second; ours only.
-	swap  bool
-	flags []string
+	swap bool
+	// signed: signatures are asked for, and an answer without one is wrong.
+	signed bool
+	flags  []string
 	// ask makes the i-th name that is asked, to look at its answer; want is the address that it has, or "NXDOMAIN".
 	ask  func(i int) string
 	want string
@@ -58,17 +63,18 @@ func host(i int) string   { return fmt.Sprintf("h%d.%s", i, zoneName) }
 func nobody(i int) string { return fmt.Sprintf("nx%d.%s", i, zoneName) }
 func steered(int) string  { return "geo." + zoneName }
 
-// phase is a size of zone, and what is asked of it.
+// phase is a zone, and what is asked of it.
 type phase struct {
 	name      string
 	names     int
+	signed    bool
 	workloads []workload
 }
 
 var ecs = []string{"-e", "-E", subnetECS}
 
 var phases = []phase{
-	{"small", few, []workload{
+	{"small", few, false, []workload{
 		{name: "static", file: "q-static", ask: host, want: hostAddress},
 		{name: "nxdomain", file: "q-nx", ask: nobody, want: "NXDOMAIN"},
 		{name: "geo", file: "q-geo", geo: true, flags: ecs, ask: steered, want: subnetGets},
@@ -76,7 +82,11 @@ var phases = []phase{
 		{name: "static, swaps", file: "q-static", swap: true, ask: host, want: hostAddress, like: "static"},
 		{name: "geo, swaps", file: "q-geo", geo: true, swap: true, flags: ecs, ask: steered, want: subnetGets, like: "geo"},
 	}},
-	{"million", many, []workload{
+	{"signed", few, true, []workload{
+		{name: "signed", file: "q-static", signed: true, flags: []string{"-D"}, ask: host, want: hostAddress},
+		{name: "signed, flood", file: "q-flood", signed: true, flags: []string{"-D"}, ask: host, want: hostAddress, like: "signed"},
+	}},
+	{"million", many, false, []workload{
 		{name: "million", file: "q-static", ask: host, want: hostAddress},
 		{name: "million, swaps", file: "q-static", swap: true, ask: host, want: hostAddress, like: "million"},
 	}},
@@ -90,11 +100,13 @@ func writeData(dir string, n int) error {
 		fmt.Fprintf(&zone, "h%d IN A %s\n", i, hostAddress)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, i := range random.Perm(n)[:min(n, asked)] {
+	names := random.Perm(n)[:min(n, asked)]
+	for _, i := range names {
 		fmt.Fprintf(&static, "%s A\n", host(i))
 		fmt.Fprintf(&nx, "%s A\n", nobody(i))
-		// A name that was never asked before for each that there is.
-		fmt.Fprintf(&flood, "%s A\n%016x.%s A\n", host(i), random.Uint64(), zoneName)
+	}
+	for i := range madeUp { // a name that was never asked before for each that there is
+		fmt.Fprintf(&flood, "%s A\n%016x.%s A\n", host(names[i%len(names)]), random.Uint64(), zoneName)
 	}
 	for file, text := range map[string]string{
 		"zone": zone.String(), "q-static": static.String(), "q-nx": nx.String(), "q-flood": flood.String(), "q-geo": "geo." + zoneName + " A\n",

@@ -4,9 +4,10 @@
 // Usage: dnsbench -steer FILE -nameserver FILE [-rounds N] [-seconds N] [-out DIR] [-only NAME,NAME] [-phases NAME,NAME], on
 // Linux with two cores and dnsperf.
 //
-// There are two phases. In the small one every server answers the same zone (1,000 A records) and, where it can, one name by
-// the country of the client; in the other a zone of a million. A peer that is not installed is left out, and the table says
-// so. While a server is measured, names at random are asked and the answers held against the data: a wrong one ends the run.
+// There are three phases. In the small one every server answers the same zone (1,000 A records) and, where it can, one name by
+// the country of the client; in another that zone is signed, and signatures are asked for; in the last it is a zone of a
+// million. A peer that is not installed, does not start or answers wrongly is left out from there on, and the table says so;
+// with ours that ends the run. While a server is measured, names at random are asked and the answers held against the data.
 //
 // CPU is what the server's processes used in user and kernel mode; what the kernel does for them in interrupts falls on
 // whoever runs then, the same for all.
@@ -43,7 +44,7 @@ func main() {
 	flag.StringVar(&c.only, "only", "", "`names` of servers, divided by commas; empty: all")
 	flag.BoolVar(&c.alone, "alone", false, "run in a cpu cgroup that goes before everything else on the machine")
 	flag.IntVar(&c.rounds, "rounds", 10, "rounds; each asks every server every workload")
-	flag.IntVar(&c.seconds, "seconds", 3, "of asking, each")
+	flag.IntVar(&c.seconds, "seconds", 2, "of asking, each")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := bench(ctx, c)
@@ -60,6 +61,7 @@ type sample struct {
 	round            int
 	cpu              float64 // seconds for a million answers
 	qps, lost        float64 // lost: share of what was asked
+	octets           float64 // mean of a reply, without headers below DNS
 	looks            int     // answers that were looked at, and right
 	maps             int     // that were put in place meanwhile
 }
@@ -70,6 +72,9 @@ func bench(ctx context.Context, c config) error {
 	}
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		return fmt.Errorf("dnsperf is not installed: apt-get install dnsperf")
+	}
+	if err := os.MkdirAll(c.out, 0o755); err != nil { // before time is spent on what cannot be kept
+		return err
 	}
 	// What looks at answers is a client, too: it stays off the servers' core.
 	if out, err := exec.Command("taskset", "-acp", "1", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
@@ -82,7 +87,7 @@ func bench(ctx context.Context, c config) error {
 		}
 		defer leave()
 	}
-	r := results{before: cpuTimes(), load: loadAverage()}
+	r := results{began: time.Now(), before: cpuTimes()}
 	for _, p := range phases {
 		if c.phases != "" && !slices.Contains(strings.Split(c.phases, ","), p.name) {
 			continue
@@ -123,7 +128,7 @@ func (c config) phase(ctx context.Context, p phase, r *results) error {
 	if err := writeData(work, p.names); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
-	all, missing, err := c.start(ctx, work, p)
+	all, err := c.start(ctx, work, p, r)
 	defer func() {
 		for _, s := range all {
 			s.stop()
@@ -133,50 +138,72 @@ func (c config) phase(ctx context.Context, p phase, r *results) error {
 		return err
 	}
 	for round := range c.rounds {
+		r.loads = append(r.loads, loadAverage())
 		order := slices.Clone(all)
 		if round%2 == 1 {
 			slices.Reverse(order) // whoever comes first may find the machine cooler
 		}
 		for _, s := range order {
 			for _, w := range p.workloads {
-				if !s.takes(w) {
+				if !s.takes(w) || s.failed {
 					continue
 				}
 				got, err := s.measure(ctx, c, w, work, p.names)
-				if err != nil {
+				if err != nil && (s.ours || ctx.Err() != nil) {
 					return fmt.Errorf("%s, %s: %w", s.name, w.name, err)
+				}
+				if err != nil {
+					s.failed = true
+					r.miss(p, s.peer, fmt.Sprintf("from round %d, %s on: %v", round+1, w.name, err))
+					continue
 				}
 				got.round = round
 				r.samples = append(r.samples, got)
-				fmt.Printf("%2d %-15s %-14s %6.2f CPU-s/M %8.0f qps %6.3f %% lost, %d looks, %d maps\n",
-					round+1, got.server, got.workload, got.cpu, got.qps, 100*got.lost, got.looks, got.maps)
+				fmt.Printf("%2d %-15s %-14s %6.2f CPU-s/M %8.0f qps %6.3f %% lost, %.0f octets, %d looks, %d maps\n",
+					round+1, got.server, got.workload, got.cpu, got.qps, 100*got.lost, got.octets, got.looks, got.maps)
 			}
 		}
 	}
-	r.note(p, all, missing)
+	r.note(p, all)
 	return nil
 }
 
 // start starts the servers that are there, all at once: an idle one costs the others nothing.
-func (c config) start(ctx context.Context, work string, p phase) (all []*server, missing []string, err error) {
+func (c config) start(ctx context.Context, work string, p phase, r *results) (all []*server, err error) {
+	var unsigned error
+	if p.signed {
+		unsigned = signZone(work)
+	}
 	for i, x := range peers(c.steer, c.nameserver, p) {
 		if c.only != "" && !slices.Contains(strings.Split(c.only, ","), x.name) {
 			continue
 		}
 		if _, err := exec.LookPath(x.program); err != nil {
-			missing = append(missing, fmt.Sprintf("%s (apt-get install %s)", x.name, x.packages))
+			if x.ours {
+				return all, err
+			}
+			r.miss(p, x, "not installed: apt-get install "+x.packages)
+			continue
+		}
+		if unsigned != nil && !x.ours {
+			r.miss(p, x, "the zone is not signed: "+unsigned.Error())
 			continue
 		}
 		s := &server{peer: x, port: firstPort + i, dir: filepath.Join(work, x.name)}
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
-			return all, missing, err
+			return all, err
 		}
-		all = append(all, s)
-		if err := s.run(ctx, work, p); err != nil {
-			return all, missing, fmt.Errorf("start %s: %w", x.name, err)
+		err := s.run(ctx, work, p)
+		if err != nil && !x.ours && ctx.Err() == nil {
+			s.stop()
+			r.miss(p, x, "did not start: "+err.Error())
+			continue
+		}
+		if all = append(all, s); err != nil {
+			return all, fmt.Errorf("start %s: %w", x.name, err)
 		}
 	}
-	return all, missing, nil
+	return all, nil
 }
 
 // firstPort is where the first server listens; the others follow.

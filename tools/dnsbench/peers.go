@@ -24,15 +24,23 @@ type peer struct {
 // name and forty rules each; PowerDNS with a file of geoip data is not made for that many.
 func peers(steer, nameserver string, p phase) []peer {
 	one := []string{"GOMAXPROCS=1"}
-	all := []peer{
-		{name: "gdnsd", program: "gdnsd", packages: "gdnsd", geo: true, prepare: prepareGdnsd},
-		{name: "knot", program: "knotd", packages: "knot", prepare: prepareKnot},
-		{name: "nsd", program: "nsd", packages: "nsd", prepare: prepareNSD},
+	file := "zone"
+	if p.signed {
+		file = signedFile
 	}
+	gdnsd := peer{name: "gdnsd", program: "gdnsd", packages: "gdnsd", geo: true, prepare: prepareGdnsd}
+	all := []peer{
+		{name: "knot", program: "knotd", packages: "knot", prepare: prepareKnot(file)},
+		{name: "nsd", program: "nsd", packages: "nsd", prepare: prepareNSD(file)},
+	}
+	if p.signed { // the others of the list have no DNSSEC, or none for a zone that is signed already
+		return append([]peer{{name: "steer", program: steer, ours: true, prepare: prepareSteer(steer, true), env: one}}, all...)
+	}
+	all = append([]peer{gdnsd}, all...)
 	if p.names > few {
 		return append([]peer{{name: "steer", program: nameserver, ours: true, byItself: true, prepare: prepareNameServer(nameserver), env: one}}, all...)
 	}
-	return append([]peer{{name: "steer", program: steer, ours: true, geo: true, prepare: prepareSteer(steer), env: one}}, append(all,
+	return append([]peer{{name: "steer", program: steer, ours: true, geo: true, prepare: prepareSteer(steer, false), env: one}}, append(all,
 		peer{name: "pdns-geoip", program: "pdns_server", packages: "pdns-server pdns-backend-geoip", geo: true, prepare: preparePowerDNS})...)
 }
 
@@ -55,7 +63,7 @@ func put(dir, file, format string, args ...any) error {
 
 // prepareSteer writes the zone, a service whose domains are the hosts, and one for the steered name. What answers is all of `steer up`: control and
 // its store run beside the name server, as they do for a user with one machine.
-func prepareSteer(steer string) func(dir, work string, port, n int) ([]string, error) {
+func prepareSteer(steer string, signed bool) func(dir, work string, port, n int) ([]string, error) {
 	return func(dir, work string, port, n int) ([]string, error) {
 		data := filepath.Join(dir, "data")
 		if err := os.MkdirAll(data, 0o700); err != nil {
@@ -66,6 +74,9 @@ func prepareSteer(steer string) func(dir, work string, port, n int) ([]string, e
 		}
 		var b strings.Builder
 		fmt.Fprintf(&b, "apiVersion: steerpoint/v1\nkind: Zone\nname: bench\nzone: %s\nsteering: true\nns: [{name: ns1.%s, addresses: [127.0.0.1]}]\n", zoneName, zoneName)
+		if signed {
+			b.WriteString("dnssec: {enabled: true}\n")
+		}
 		fmt.Fprintf(&b, "---\napiVersion: steerpoint/v1\nkind: Service\nname: hosts\ndomains:\n")
 		for i := range n {
 			fmt.Fprintf(&b, "  - %s\n", host(i))
@@ -130,8 +141,13 @@ plugins => { geoip => {
 `, port, dir, dir, work, strings.Join(centers, ", "), strings.Join(coordinates, ", "), strings.Join(addresses, ", "))
 }
 
-func prepareKnot(dir, work string, port, _ int) ([]string, error) {
-	return []string{"knotd", "-c", filepath.Join(dir, "knot.conf")}, put(dir, "knot.conf", `server:
+func prepareKnot(file string) func(dir, work string, port, n int) ([]string, error) {
+	return func(dir, work string, port, _ int) ([]string, error) {
+		return []string{"knotd", "-c", filepath.Join(dir, "knot.conf")}, put(dir, "knot.conf", knotConf, dir, port, dir, zoneName, work, file)
+	}
+}
+
+const knotConf = `server:
     rundir: "%s"
     listen: 127.0.0.1@%d
     udp-workers: 1
@@ -145,14 +161,19 @@ database:
 zone:
   - domain: %s
     storage: "%s"
-    file: "zone"
+    file: "%s"
     zonefile-sync: -1
     journal-content: none
-`, dir, port, dir, zoneName, work)
+`
+
+func prepareNSD(file string) func(dir, work string, port, n int) ([]string, error) {
+	return func(dir, work string, port, _ int) ([]string, error) {
+		return []string{"nsd", "-d", "-c", filepath.Join(dir, "nsd.conf")},
+			put(dir, "nsd.conf", nsdConf, port, work, dir, dir, dir, dir, dir, zoneName, file)
+	}
 }
 
-func prepareNSD(dir, work string, port, _ int) ([]string, error) {
-	return []string{"nsd", "-d", "-c", filepath.Join(dir, "nsd.conf")}, put(dir, "nsd.conf", `server:
+const nsdConf = `server:
     ip-address: 127.0.0.1@%d
     server-count: 1
     username: ""
@@ -164,13 +185,13 @@ func prepareNSD(dir, work string, port, _ int) ([]string, error) {
     zonelistfile: "%s/zone.list"
     logfile: "%s/nsd.log"
     rrl-ratelimit: 0
+    minimal-responses: yes
 remote-control:
     control-enable: no
 zone:
     name: %s
-    zonefile: zone
-`, port, work, dir, dir, dir, dir, dir, zoneName)
-}
+    zonefile: %s
+`
 
 func preparePowerDNS(dir, work string, port, n int) ([]string, error) {
 	var b strings.Builder

@@ -46,7 +46,7 @@ func (s *server) watch(ctx context.Context, w workload, names int) (got looked, 
 		if err := c.SetDeadline(time.Now().Add(lookWait)); err != nil {
 			return got, err
 		}
-		if _, err := c.Write(question(id, name, w.geo)); err != nil {
+		if _, err := c.Write(question(id, name, w)); err != nil {
 			return got, err
 		}
 		n, err := c.Read(reply)
@@ -57,7 +57,7 @@ func (s *server) watch(ctx context.Context, w workload, names int) (got looked, 
 			got.unanswered++
 			continue
 		}
-		if says, err := answerOf(reply[:n]); err != nil || says != w.want {
+		if says, err := answerOf(reply[:n], w.signed); err != nil || says != w.want {
 			got.wrong = append(got.wrong, fmt.Sprintf("%s is answered with %q (%v), want %s", name, says, err, w.want))
 		} else {
 			got.right++
@@ -65,15 +65,19 @@ func (s *server) watch(ctx context.Context, w workload, names int) (got looked, 
 	}
 }
 
-// question is a query for the address of a name, with the client subnet of the geo workload or without EDNS.
-func question(id uint16, name string, ecs bool) []byte {
+// question is a query for the address of a name: with the client subnet of the geo workload, with DO, or without EDNS.
+func question(id uint16, name string, w workload) []byte {
 	b := binary.BigEndian.AppendUint16(nil, id)
 	b = append(b, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
 	for _, label := range strings.Split(name, ".") {
 		b = append(append(b, byte(len(label))), label...)
 	}
 	b = append(b, 0, 0, 1, 0, 1)
-	if ecs {
+	switch {
+	case w.signed:
+		b[11] = 1
+		b = append(b, 0, 0, 41, 4, 208, 0, 0, 0x80, 0, 0, 0)
+	case w.geo:
 		p := netip.MustParsePrefix(subnet)
 		address := p.Addr().AsSlice()[:p.Bits()/8]
 		b[11] = 1
@@ -83,17 +87,21 @@ func question(id uint16, name string, ecs bool) []byte {
 	return b
 }
 
-// answerOf is what a reply says: an address, NXDOMAIN, or its code and how many records there are.
-func answerOf(b []byte) (string, error) {
+// answerOf is what a reply says: an address, NXDOMAIN, or its code and how many records there are. A signed reply has an
+// RRSIG behind the address.
+func answerOf(b []byte, signed bool) (string, error) {
 	short := errors.New("the reply ends too early")
 	if len(b) < 12 {
 		return "", short
 	}
-	rcode, answers := b[3]&15, binary.BigEndian.Uint16(b[6:])
+	rcode, answers, want := b[3]&15, binary.BigEndian.Uint16(b[6:]), uint16(1)
+	if signed {
+		want = 2
+	}
 	switch {
 	case rcode == 3 && answers == 0:
 		return "NXDOMAIN", nil
-	case rcode != 0 || answers != 1:
+	case rcode != 0 || answers != want:
 		return fmt.Sprintf("code %d, %d records", rcode, answers), nil
 	}
 	at := skipName(b, 12) + 4
@@ -104,7 +112,16 @@ func answerOf(b []byte) (string, error) {
 	if kind, length := binary.BigEndian.Uint16(b[at:]), int(binary.BigEndian.Uint16(b[at+8:])); kind != 1 || length != 4 || at+14 > len(b) {
 		return fmt.Sprintf("a record of type %d", kind), nil
 	}
-	return netip.AddrFrom4([4]byte(b[at+10 : at+14])).String(), nil
+	address := netip.AddrFrom4([4]byte(b[at+10 : at+14])).String()
+	if signed {
+		if at = skipName(b, at+14); at+10 > len(b) {
+			return "", short
+		}
+		if kind := binary.BigEndian.Uint16(b[at:]); kind != 46 {
+			return fmt.Sprintf("%s and a record of type %d", address, kind), nil
+		}
+	}
+	return address, nil
 }
 
 // skipName is the offset behind a name; past the end if it has none.

@@ -17,9 +17,9 @@ type results struct {
 	samples []sample
 	rows    []row
 	loaded  []string // what each phase had
-	missing []string
+	began   time.Time
 	before  [8]float64
-	load    string
+	loads   []float64 // of the machine, at each round
 }
 
 // row is one workload of one server over all rounds.
@@ -33,6 +33,9 @@ type row struct {
 	Looks    int     `json:"looks"` // answers looked at, all right
 	Maps     int     `json:"maps"`  // put in place meanwhile
 	MiB      int64   `json:"residentMiB"`
+	Octets   float64 `json:"replyOctets"`
+	// Missing says why a server was not measured, or not to the end.
+	Missing string `json:"missing,omitempty"`
 }
 
 type spread struct {
@@ -47,12 +50,22 @@ func spreadOf(s []float64) spread {
 }
 
 // note adds the rows of a phase, and what it was of.
-func (r *results) note(p phase, all []*server, missing []string) {
+func (r *results) note(p phase, all []*server) {
 	r.rows = append(r.rows, rows(p, r.samples, all)...)
-	r.loaded = append(r.loaded, fmt.Sprintf("%s: a zone of %d A records", p.name, p.names))
-	for _, m := range missing {
-		if !slices.Contains(r.missing, m) {
-			r.missing = append(r.missing, m)
+	signed := ""
+	if p.signed {
+		signed = ", signed (ECDSA P-256; by itself with steer, a signed file with NSEC with the others), signatures asked for"
+	}
+	r.loaded = append(r.loaded, fmt.Sprintf("%s: a zone of %d A records%s", p.name, p.names, signed))
+}
+
+// miss adds rows for what cannot be measured of a server.
+func (r *results) miss(p phase, x peer, why string) {
+	why, _, _ = strings.Cut(why, "\n") // the rest is its log
+	fmt.Printf("%s is left out of phase %s: %s\n", x.name, p.name, why)
+	for _, w := range p.workloads {
+		if (&server{peer: x}).takes(w) {
+			r.rows = append(r.rows, row{Workload: w.name, Server: x.name, Missing: why})
 		}
 	}
 }
@@ -66,11 +79,11 @@ func rows(p phase, samples []sample, all []*server) []row {
 			for _, x := range samples {
 				if x.server == s.name && x.workload == w.name {
 					cpu, qps, r.Lost = append(cpu, x.cpu), append(qps, x.qps), r.Lost+x.lost
-					r.Looks, r.Maps = r.Looks+x.looks, r.Maps+x.maps
+					r.Looks, r.Maps, r.Octets = r.Looks+x.looks, r.Maps+x.maps, r.Octets+x.octets
 				}
 			}
 			if r.Rounds = len(cpu); r.Rounds > 0 {
-				r.CPU, r.QPS, r.Lost = spreadOf(cpu), spreadOf(qps), r.Lost/float64(r.Rounds)
+				r.CPU, r.QPS, r.Lost, r.Octets = spreadOf(cpu), spreadOf(qps), r.Lost/float64(r.Rounds), r.Octets/float64(r.Rounds)
 				out = append(out, r)
 			}
 		}
@@ -103,6 +116,8 @@ func bars() []bar {
 		{what: "geo: CPU, to PowerDNS", ours: is("geo", "steer"), others: is("geo", "pdns-geoip"), value: cpu, most: true, limit: 0.25},
 		{what: "static: rate, to the fastest of the others", ours: is("static", "steer"), others: is("static", "gdnsd", "knot", "nsd"), value: qps, limit: 0.9},
 		{what: "geo: rate, to the fastest of the others", ours: is("geo", "steer"), others: is("geo", "gdnsd", "pdns-geoip"), value: qps, limit: 0.9},
+		{what: "signed: CPU, to the cheapest of knot, nsd", ours: is("signed", "steer"), others: is("signed", "knot", "nsd"), value: cpu, most: true, limit: 1},
+		{what: "signed: rate, to the fastest of the others", ours: is("signed", "steer"), others: is("signed", "knot", "nsd"), value: qps, limit: 0.9},
 		{what: "million: CPU, to the cheapest of gdnsd, knot, nsd", ours: is("million", "steer"), others: is("million", "gdnsd", "knot", "nsd"), value: cpu, most: true, limit: 1},
 		{what: "million: rate, to the fastest of the others", ours: is("million", "steer"), others: is("million", "gdnsd", "knot", "nsd"), value: qps, limit: 0.9},
 	}
@@ -147,13 +162,12 @@ func (b *bar) judge(samples []sample) {
 	}
 }
 
-// loadAverage is the machine's, of the last minute.
-func loadAverage() string {
+// loadAverage is the machine's, of the last minute; 0: not known.
+func loadAverage() (one float64) {
 	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
+	if err == nil {
+		_, _ = fmt.Sscan(string(data), &one)
 	}
-	one, _, _ := strings.Cut(string(data), " ")
 	return one
 }
 
@@ -187,18 +201,23 @@ func (r *results) write(c config) error {
 		commit = strings.TrimSpace(string(out))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s. The host took %.1f %% of the time; the load was %s before and %s after.\n"+
+	load := spreadOf(r.loads)
+	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s, in %.0f minutes. The host took %.1f %% of the time; the load average was %.1f (%.1f to %.1f) at the rounds; the run itself is about 2.\n"+
 		"%d interleaved rounds of %d s: server on core 0 with one worker, dnsperf on core 1, 8 sockets, 200 questions under way.\n"+
 		"Loaded: %s (steer: domains of one service; with a million, a service each with 40 rules); for geo one name by country over a database of %d networks, client subnet %s in the question; "+
-		"flood: each second question is of a name that there is not and nobody asked before.\n"+
-		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`, with a million the name server by itself. Medians, smallest and largest. "+
+		"flood: each second question is of a name that there is not and nobody asked before; in a signed zone steer makes 1,000 signatures a second for those, and sends who asks for more to TCP. Octets are the mean of a reply.\n"+
+		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`, with a million the name server by itself. Medians, smallest and largest. The first map after a start from disk, which is made anew as a whole, comes before the rounds. "+
 		"Looks are answers to names at random that were held against the data while dnsperf asked; all were right.\n\n",
-		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, 100*steal(r.before), r.load, loadAverage(),
+		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, time.Since(r.began).Minutes(), 100*steal(r.before), load.Median, load.Min, load.Max,
 		c.rounds, c.seconds, strings.Join(r.loaded, "; "), networks, subnet)
-	b.WriteString("| workload | server | CPU-s a million answers | queries a second | lost | looks | maps | MiB |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| workload | server | CPU-s a million answers | queries a second | lost | octets | looks | maps | MiB |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, x := range r.rows {
-		fmt.Fprintf(&b, "| %s | %s | %.2f (%.2f to %.2f) | %.0f (%.0f to %.0f) | %.3f %% | %d | %d | %d |\n",
-			x.Workload, x.Server, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.QPS.Median, x.QPS.Min, x.QPS.Max, 100*x.Lost, x.Looks, x.Maps, x.MiB)
+		if x.Missing != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s | | | | | | |\n", x.Workload, x.Server, strings.ReplaceAll(x.Missing, "|", "/"))
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %.2f (%.2f to %.2f) | %.0f (%.0f to %.0f) | %.3f %% | %.0f | %d | %d | %d |\n",
+			x.Workload, x.Server, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.QPS.Median, x.QPS.Min, x.QPS.Max, 100*x.Lost, x.Octets, x.Looks, x.Maps, x.MiB)
 	}
 	b.WriteString("\n| steer in | ratio in a round | promised | |\n| --- | --- | --- | --- |\n")
 	for _, x := range bars() {
@@ -214,10 +233,7 @@ func (r *results) write(c config) error {
 		}
 		fmt.Fprintf(&b, "| %s | %.2f (%.2f to %.2f) | %s %.2f | %s |\n", x.what, x.Ratio.Median, x.Ratio.Min, x.Ratio.Max, word, x.limit, verdict)
 	}
-	if len(r.missing) > 0 {
-		fmt.Fprintf(&b, "\nNot installed, not measured: %s.\n", strings.Join(r.missing, ", "))
-	}
-	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": r.rows, "missing": r.missing}, "", "  ")
+	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": r.rows}, "", "  ")
 	if err != nil {
 		return err
 	}

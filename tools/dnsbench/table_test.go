@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,28 +65,43 @@ func TestBars(t *testing.T) {
 
 // What looks at answers tells right ones from wrong ones.
 func TestLooks(t *testing.T) {
-	q := question(7, "h17.example.test", true)
+	q := question(7, "h17.example.test", workload{geo: true})
 	if len(q) != 12+18+4+11+4+7 || q[11] != 1 {
 		t.Fatalf("%d octets: %x", len(q), q)
 	}
-	plain := question(7, "h17.example.test", false)
+	plain := question(7, "h17.example.test", workload{})
 	reply := append([]byte(nil), plain...)
 	reply[2], reply[7] = 0x84, 1
 	reply = append(reply, 0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 192, 0, 2, 18)
-	if got, err := answerOf(reply); got != hostAddress || err != nil {
+	if got, err := answerOf(reply, false); got != hostAddress || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	for n := range reply {
-		if got, err := answerOf(reply[:n]); err == nil && got == hostAddress {
+		if got, err := answerOf(reply[:n], false); err == nil && got == hostAddress {
 			t.Errorf("cut at %d: %q", n, got)
 		}
 	}
+	if got, err := answerOf(reply, true); err != nil || got == hostAddress {
+		t.Errorf("without a signature: %q, %v", got, err)
+	}
+	reply[7] = 2
+	signed := append(slices.Clone(reply), 0xC0, 12, 0, 46, 0, 1, 0, 0, 0, 1, 0, 0)
+	if got, err := answerOf(signed, true); got != hostAddress || err != nil {
+		t.Errorf("signed: %q, %v", got, err)
+	}
+	signed[len(reply)+3] = 47
+	if got, err := answerOf(signed, true); got == hostAddress || err != nil {
+		t.Errorf("something else than a signature: %q, %v", got, err)
+	}
+	if q := question(7, "h17.example.test", workload{signed: true}); len(q) != 12+18+4+11 || q[len(q)-4] != 0x80 {
+		t.Errorf("%x", q)
+	}
 	plain[3] = 3
-	if got, err := answerOf(plain); got != "NXDOMAIN" || err != nil {
+	if got, err := answerOf(plain, false); got != "NXDOMAIN" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	plain[3] = 2
-	if got, err := answerOf(plain); got != "code 2, 0 records" || err != nil {
+	if got, err := answerOf(plain, false); got != "code 2, 0 records" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -101,7 +117,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("questions of %s: %v", w.name, err)
 		}
 	}
-	for _, p := range peers("steer", "nameserver", phases[0]) {
+	for _, p := range append(peers("steer", "nameserver", phases[0]), peers("steer", "nameserver", phases[1])...) {
 		dir := t.TempDir()
 		args, err := p.prepare(dir, work, 4711, few)
 		if err != nil || len(args) == 0 {
@@ -119,5 +135,20 @@ func TestPrepare(t *testing.T) {
 		if !strings.Contains(said, "4711") {
 			t.Errorf("%s is told of no port", p.name)
 		}
+	}
+}
+
+// What cannot be measured has a row that says why, of each workload that it would have been asked.
+func TestMissingRows(t *testing.T) {
+	var r results
+	r.miss(phases[0], peer{name: "x", geo: true}, "did not start: no port\nits log")
+	want := 0
+	for _, w := range phases[0].workloads {
+		if !w.swap {
+			want++
+		}
+	}
+	if len(r.rows) != want || r.rows[0].Missing != "did not start: no port" || r.rows[0].Server != "x" {
+		t.Errorf("%+v", r.rows)
 	}
 }

@@ -274,6 +274,7 @@ func (b *builder) addSet(n *node, what string, s *rrset) {
 		at--
 	}
 	n.sets = slices.Insert(n.sets, at, s)
+	n.renames = n.renames || s.rrType == dns.TypeDNAME
 }
 
 // intern makes a record set of RDATAs; equal sets are one, so memory goes with the number of different answers.

@@ -14,7 +14,7 @@ import (
 
 // TestBuildRefuses breaks the test map in one way at a time: the error names the fault.
 //
-// Covers: issue2 bad input
+// Covers: issue2 bad input, rfc 1034 cname alone, rfc 2181 largest ttl
 func TestBuildRefuses(t *testing.T) {
 	service := func(d *snapshot.DNS) *snapshot.DNSService { return d.Services[0] }
 	for _, row := range []struct {

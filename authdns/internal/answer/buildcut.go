@@ -16,6 +16,8 @@ type cut struct {
 	zone    *zone
 	ttl     uint32
 	servers [][]byte // wire names, in their own case
+	// renames: it is none, but a DNAME, which stands for all below its name and not for the name itself.
+	renames bool
 }
 
 // referral is what is answered at and below a delegation, wherever the name stands: NS records in authority, then the
@@ -45,29 +47,45 @@ func (b *builder) findCuts(d *snapshot.DNS) {
 	for i := range d.Zones {
 		for j := range d.Zones[i].Records {
 			r := &d.Zones[i].Records[j]
-			if r.Type != "NS" {
+			if r.Type != "NS" && r.Type != "DNAME" {
 				continue
 			}
 			name, err := packName(r.Name)
-			if err != nil || b.zones[string(name)] != nil {
+			if err != nil || b.zones[string(name)] != nil && r.Type == "NS" {
 				continue // addRecords tells of a bad name
 			}
-			b.cuts[string(name)] = &cut{zone: b.zoneOf(name)}
+			b.cuts[string(name)] = &cut{zone: b.zoneOf(name), renames: r.Type == "DNAME"}
 		}
 	}
 }
 
-// cutAbove is the highest delegation at or above a name, within its zone; nil: none. at says that it is the name itself.
+// cutAbove is the highest delegation at or above a name, or DNAME above it, within its zone; nil: none. at says that it is the
+// name itself.
 func (b *builder) cutAbove(name []byte, z *zone) (above []byte, at bool) {
 	if len(b.cuts) == 0 {
 		return nil, false
 	}
-	for up := name; len(up) > len(z.name); up = up[1+int(up[0]):] {
-		if b.cuts[string(up)] != nil {
+	for up := name; len(up) >= len(z.name); up = up[1+int(up[0]):] {
+		if c := b.cuts[string(up)]; c != nil && !(c.renames && len(up) == len(name)) {
 			above = up
+		}
+		if len(up) == 1 {
+			break
 		}
 	}
 	return above, above != nil && len(above) == len(name)
+}
+
+// addBetween makes the names between a zone and the one of ours around it: they exist, in the outer one, unless it delegates
+// them. Then the names below that delegation are not its own, and neither is the DS set of the zone.
+func (b *builder) addBetween(z *zone) {
+	up := z.name[1+int(z.name[0]):]
+	if above, _ := b.cutAbove(up, z.parent); above != nil {
+		z.hidden, up = above, above
+	}
+	for ; len(up) > len(z.parent.name); up = up[1+int(up[0]):] {
+		b.node(up, z.parent)
+	}
 }
 
 func (b *builder) isCut(name []byte, z *zone) bool {
@@ -86,12 +104,15 @@ func (b *builder) addCut(what string, name []byte, z *zone, ttl uint32, servers 
 	b.node(name, z)
 }
 
-// addOccluded takes a record at or below a delegation, where others answer. Addresses may be of use to find them. Nothing
-// below a delegation is a node: looking a name up there ends at the delegation.
+// addOccluded takes a record at or below a delegation, where others answer. Addresses may be of use to find them; records count
+// more than what is said of the zone's own name servers, which comes first. Nothing below a delegation is a node: looking a
+// name up there ends at the delegation.
 func (b *builder) addOccluded(what string, name []byte, rrType uint16, ttl uint32, datas [][]byte) {
-	if rrType == typeA || rrType == typeAAAA {
-		b.glue[string(name)] = append(b.glue[string(name)], b.intern(what, rrType, ttl, datas))
+	if rrType != typeA && rrType != typeAAAA || len(datas) == 0 {
+		return
 	}
+	sets := slices.DeleteFunc(b.glue[string(name)], func(s *rrset) bool { return s.rrType == rrType })
+	b.glue[string(name)] = append(sets, b.intern(what, rrType, ttl, datas))
 }
 
 // addCuts gives the delegations their referrals.

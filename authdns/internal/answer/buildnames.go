@@ -3,8 +3,7 @@ package answer
 import (
 	"slices"
 
-	"github.com/miekg/dns"
-
+	"steerpoint/internal/rrdata"
 	"steerpoint/snapshot"
 )
 
@@ -200,7 +199,11 @@ func (b *builder) dropRecord(r *snapshot.DNSRecord) {
 		return
 	}
 	n = b.mine(n)
-	rrType := dns.StringToType[r.Type]
+	kind, _ := r.Kind()
+	rrType, _, err := rrdata.Type(kind)
+	if err != nil {
+		return // it never was a set
+	}
 	for i := int(n.ofZones); i < len(n.sets); i++ {
 		if n.sets[i].rrType == rrType {
 			n.sets = slices.Delete(n.sets, i, i+1)

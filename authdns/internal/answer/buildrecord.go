@@ -48,7 +48,11 @@ func (b *builder) addRecord(z *snapshot.DNSZone, own *zone, r *snapshot.DNSRecor
 	case above != nil && !(at && rrType == dns.TypeDS):
 		b.addOccluded(what, name, rrType, ttl, datas)
 	default:
-		b.addSet(b.node(name, own), what, b.intern(what, rrType, ttl, datas))
+		s := b.intern(what, rrType, ttl, datas)
+		if _, hints := r.Kind(); hints {
+			s = b.withHints(what, s)
+		}
+		b.addSet(b.node(name, own), what, s)
 	}
 }
 
@@ -68,7 +72,8 @@ func (b *builder) addAbove(what string, name []byte, in, own *zone, rrType uint1
 
 // recordData parses presentation format into RDATA, uncompressed.
 func recordData(r *snapshot.DNSRecord) (rrType uint16, datas [][]byte, err error) {
-	if rrType, _, err = rrdata.Type(r.Type); err != nil {
+	kind, _ := r.Kind()
+	if rrType, _, err = rrdata.Type(kind); err != nil {
 		return 0, nil, fmt.Errorf("type %q: it %w", r.Type, err)
 	}
 	if len(r.Data) == 0 {

@@ -32,24 +32,23 @@ func (b *builder) addZones(d *snapshot.DNS) {
 	for i := range d.Zones {
 		b.addApex(&d.Zones[i])
 	}
+	b.findCuts(d)
 	for _, z := range b.zones {
 		if len(z.name) > 1 {
 			if z.parent = b.zoneOf(z.name[1+int(z.name[0]):]); z.parent != nil {
-				// Names between a zone and a zone inside it exist, in the outer one.
-				for up := z.name[1+int(z.name[0]):]; !bytes.Equal(up, z.parent.name); up = up[1+int(up[0]):] {
-					b.node(up, z.parent)
-				}
+				b.addBetween(z)
 			}
 		}
 	}
-	b.findCuts(d)
 	for i := range d.Zones {
 		b.addHosts(&d.Zones[i])
 	}
 	for name, h := range b.hosts {
 		z := b.zoneOf([]byte(name))
-		if above, _ := b.cutAbove([]byte(name), z); above != nil {
-			continue // others answer for it; addNS has its addresses
+		if above, _ := b.cutAbove([]byte(name), z); above != nil { // others answer for it
+			b.addOccluded("name server", []byte(name), typeA, h.ttl, rdatas(h.a))
+			b.addOccluded("name server", []byte(name), typeAAAA, h.ttl, rdatas(h.aaaa))
+			continue
 		}
 		n := b.node([]byte(name), z)
 		b.addAddresses(n, "name server", h.a, h.aaaa, h.ttl)

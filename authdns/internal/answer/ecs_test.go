@@ -18,7 +18,7 @@ import (
 
 // TestECS is what client subnets get: the answer, and the exact scope.
 //
-// Covers: field 1, field 2, field 4, field 6, field 7, field 8, field 9, field 10, E2, A3
+// Covers: field 1, field 2, field 4, field 6, field 7, field 8, field 9, field 10, E2, A3, rfc 7871 scope, rfc 7871 static, rfc 7871 opt out
 func TestECS(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	const shop, plain, split = "shop.gslb.example.net.", "plain.gslb.example.net.", "split.gslb.example.net."
@@ -88,7 +88,7 @@ func TestECS(t *testing.T) {
 // TestECSEcho sends the option's octets by hand: well-formed ones come back unchanged but for the scope, others are
 // FORMERR without the option.
 //
-// Covers: field 6, field 7, field 10
+// Covers: field 6, field 7, field 10, rfc 7871 echo, rfc 7871 malformed, rfc 7871 opt out
 func TestECSEcho(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	for _, row := range []struct {

@@ -124,13 +124,27 @@ func appendSections(dst []byte, start int, x *Exchange, o *outcome) ([]byte, sec
 	w := owner{wire.HeaderLen, len(q.Name())}
 	for i := range o.hops {
 		h := &x.chain[i]
+		signs := w
+		if h.dname != nil {
+			signs = w.above(h.node)
+			dst = signs.appendSet(dst, h.dname, h.ttl)
+			counts.answer++
+		}
 		dst = w.appendSet(dst, h.set, h.ttl)
 		counts.answer++
-		before := w
 		w.length = len(h.set.wire) - rrHead
 		w.at = len(dst) - start - w.length
 		if o.signed {
-			dst = x.sec.appendHop(dst, i, before, h.ttl, &counts)
+			dst = x.sec.appendHop(dst, i, signs, h.ttl, &counts)
+		}
+	}
+	signs := w
+	if o.dname != nil {
+		signs = w.above(o.node)
+		dst = signs.appendSet(dst, o.dname, o.ttl)
+		counts.answer++
+		if o.answer == nil && o.signed {
+			dst = x.sec.appendAnswer(dst, signs, o.ttl, &counts)
 		}
 	}
 	switch {
@@ -141,7 +155,7 @@ func appendSections(dst []byte, start int, x *Exchange, o *outcome) ([]byte, sec
 			binary.BigEndian.PutUint32(dst[len(dst)-soaNumbers:], o.serial)
 		}
 		if o.signed {
-			dst = x.sec.appendAnswer(dst, w, o.ttl, &counts)
+			dst = x.sec.appendAnswer(dst, signs, o.ttl, &counts)
 		}
 	case o.soa != nil:
 		// The zone's name is the end of the name that is denied.
@@ -242,6 +256,12 @@ func (o *outcome) size(x *Exchange) int {
 	n := 0
 	for i := range o.hops {
 		n += len(x.chain[i].set.wire)
+		if dname := x.chain[i].dname; dname != nil {
+			n += len(dname.wire)
+		}
+	}
+	if o.dname != nil {
+		n += len(o.dname.wire)
 	}
 	switch {
 	case o.answer != nil:

@@ -16,6 +16,8 @@ type hop struct {
 	node *node
 	set  *rrset
 	ttl  uint32
+	// dname is the DNAME record that the CNAME was made of; nil: it is a record of its own.
+	dname *rrset
 }
 
 // follow goes on from a static CNAME to the name that it leads to, as long as that is in our zones: RFC 1034 section 4.3.2. The
@@ -28,14 +30,14 @@ func (ix *Index) follow(o *outcome, x *Exchange) {
 		for i, c := range target { // a length octet is below every letter
 			target[i] = wire.Lower(c)
 		}
-		next := ix.lookUp(target, x)
+		next := ix.lookUp(target, x, o.hops+1)
 		if next.node == nil || next.refer != nil { // elsewhere
 			return
 		}
 		if next.apex != nil { // the usual form is for questions of the zone's name
 			next.apex, next.answer = nil, next.node.zone.ns
 		}
-		x.chain[o.hops] = hop{o.node, o.answer, o.ttl}
+		x.chain[o.hops] = hop{o.node, o.answer, o.ttl, o.dname}
 		next.hops, next.first = o.hops+1, first
 		*o = next
 	}
@@ -54,8 +56,13 @@ func referred(n *node, name []byte, qtype uint16) outcome {
 	return outcome{echo: true, ede: noEDE, refer: n.cut, node: n}
 }
 
-// digests answers for the DS set of a zone of ours that lies in another one, to which it belongs (RFC 4035 section 3.1.4.1).
-func digests(n *node) outcome {
+// digests answers for the DS set of a zone of ours that lies in another one, to which it belongs (RFC 4035 section 3.1.4.1). Where
+// that one delegates a name between them, the set is neither's.
+func (ix *Index) digests(n *node) outcome {
+	if above := n.zone.hidden; above != nil {
+		cut := ix.nodes.get(above)
+		return outcome{echo: true, ede: noEDE, refer: cut.cut, node: cut}
+	}
 	o := negative(n.zone.parent, n.zone.parent.negTTL)
 	if n.ds != nil {
 		o = positive(n.ds, n.ds.ttl)

@@ -83,6 +83,7 @@ type zone struct {
 	negTTL uint32 // of the SOA in negative answers: min(its TTL, minimum)
 	ttl    uint32 // of the SOA
 	parent *zone  // the closest enclosing zone of ours; nil if none
+	hidden []byte // the delegation of parent that the zone lies below, wire form; nil: none
 	ns     *rrset // its NS set for questions of another name, which a CNAME leads here
 	at     int    // index among the zones of the snapshot
 }
@@ -104,6 +105,7 @@ type node struct {
 	apex     bool
 	fixed    bool // it exists by zones, whatever records and services there are
 	flat     bool // the service answers here with addresses only
+	renames  bool // it has a DNAME
 }
 
 func (n *node) set(rrType uint16) *rrset {
@@ -122,6 +124,7 @@ type rrset struct {
 	ttl    uint32 // of static sets; steered ones take the rule's
 	wire   []byte
 	ttlAt  []uint16 // offsets of the TTLs in wire
+	hints  bool     // the addresses of the service at the name are added to each record
 }
 
 // service is one steered service.

@@ -70,12 +70,14 @@ func (o *outcome) counted(x *Exchange) (kind rrl.Kind, name []byte) {
 	switch {
 	case o.rcode == dns.RcodeNameError && o.soa != nil:
 		return rrl.NXDomain, o.soa.name
+	case x.q.HasECS && o.scope > 0:
+		return rrl.Answer, nil
+	case o.hops > 0 && x.chain[0].dname != nil, o.hops == 0 && o.dname != nil: // whatever name was made up below it
+		return rrl.Answer, x.q.Name()[len(x.q.Name())-len(x.renamer(o).name):]
 	case o.rcode != dns.RcodeSuccess:
 		return rrl.Error, x.q.Name()
 	case o.refer != nil: // for every name below the delegation
 		return rrl.Answer, o.refer.name
-	case x.q.HasECS && o.scope > 0:
-		return rrl.Answer, nil
 	default:
 		return rrl.Answer, x.q.Name()
 	}

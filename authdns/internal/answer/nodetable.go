@@ -71,6 +71,19 @@ func (t *nodeTable) get(name []byte) *node {
 	}
 }
 
+// hash is that of a name in wire form, lower case.
+func (t *nodeTable) hash(name []byte) uint64 { return maphash.Bytes(t.seed, name) }
+
+// byHash is the node with a hash among the slots of a shard, most likely the one of the name that has it; nil: there is none.
+func byHash(s []slot, h uint64) *node {
+	mask := uint64(len(s) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		if e := &s[i]; e.hash == h || e.node == nil {
+			return e.node
+		}
+	}
+}
+
 // writable is the shard of a hash, of this table alone and with room for one more.
 func (t *nodeTable) writable(h uint64) *shard {
 	at := h >> t.shift

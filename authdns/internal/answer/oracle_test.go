@@ -22,11 +22,19 @@ type oracle struct {
 	d       *snapshot.DNS
 	static  map[string]map[uint16][]dns.RR // by name in lower case
 	steered map[string]*snapshot.DNSService
+	// Of delegations, see oraclecut_test.go.
+	cuts    []string
+	glue    map[string][]dns.RR // addresses at and below them
+	digests map[string][]dns.RR // DS sets that zones have for zones of ours inside them
 }
 
 func newOracle(t testing.TB, d *snapshot.DNS) *oracle {
 	t.Helper()
-	o := &oracle{d: d, static: map[string]map[uint16][]dns.RR{}, steered: map[string]*snapshot.DNSService{}}
+	o := &oracle{
+		d: d, static: map[string]map[uint16][]dns.RR{}, steered: map[string]*snapshot.DNSService{},
+		glue: map[string][]dns.RR{}, digests: map[string][]dns.RR{},
+	}
+	o.findCuts()
 	add := func(name, rrType string, ttl time.Duration, data string) {
 		rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", name, int(ttl.Seconds()), rrType, data))
 		if err != nil {
@@ -47,23 +55,45 @@ func newOracle(t testing.TB, d *snapshot.DNS) *oracle {
 		for _, ns := range z.NS {
 			add(z.Name, "NS", z.NSTTL, ns.Name)
 			for _, a := range ns.Addresses {
-				if o.zone(ns.Name) != nil {
+				if o.zone(ns.Name) != nil && o.cutOf(ns.Name) == "" {
 					add(ns.Name, map[bool]string{true: "A", false: "AAAA"}[a.Is4()], z.NSTTL, a.String())
 				}
 			}
 		}
 		for _, r := range z.Records {
 			for _, data := range r.Data {
-				add(r.Name, r.Type, r.TTL, data)
+				if !o.elsewhere(t, &z, &r, data) {
+					add(r.Name, r.Type, r.TTL, data)
+				}
 			}
 		}
 	}
+	o.addHostGlue()
 	for _, s := range d.Services {
 		for _, name := range append([]string{s.CNAME}, s.Hosted...) {
 			o.steered[strings.ToLower(name)] = s
 		}
+		for _, name := range s.Flat {
+			o.steered[strings.ToLower(name)] = flattened(s)
+		}
 	}
 	return o
+}
+
+// flattened is a service with addresses where it has names that have some.
+func flattened(s *snapshot.DNSService) *snapshot.DNSService {
+	flat := *s
+	flat.Rules = slices.Clone(s.Rules)
+	for i := range flat.Rules {
+		r := &flat.Rules[i]
+		r.Choices = slices.Clone(r.Choices)
+		for j := range r.Choices {
+			if c := &r.Choices[j]; c.Target != "" {
+				c.Target, c.A, c.AAAA = "", c.FlatA, c.FlatAAAA
+			}
+		}
+	}
+	return &flat
 }
 
 // zone is the closest zone at or above a name.
@@ -100,11 +130,18 @@ type said struct {
 	rcode  int
 	aa     bool
 	answer []string
-	soa    string // owner and TTL of the SOA in authority
+	soa    string   // owner and TTL of the SOA in authority
+	refer  []string // NS records in authority
+	extra  []string // addresses in the additional section
 }
 
 // answers are the ways in which a question may be answered: several where a choice is free.
 func (o *oracle) answers(asked string, qtype uint16, ecs, client netip.Addr) []said {
+	return o.answersAfter(0, asked, qtype, ecs, client)
+}
+
+// answersAfter is answers at the end of so many CNAMEs.
+func (o *oracle) answersAfter(hops int, asked string, qtype uint16, ecs, client netip.Addr) []said {
 	name := strings.ToLower(asked)
 	z := o.zone(name)
 	if z == nil || qtype == dns.TypeAXFR || qtype == dns.TypeIXFR {
@@ -113,6 +150,9 @@ func (o *oracle) answers(asked string, qtype uint16, ecs, client netip.Addr) []s
 	negative := func(z *snapshot.DNSZone, rcode int, most ...time.Duration) said {
 		ttl := slices.Min(append(most, z.NSTTL, z.SOA.Minimum))
 		return said{rcode: rcode, aa: true, soa: fmt.Sprint(z.Name, " ", int(ttl.Seconds()))}
+	}
+	if cut := o.cutOf(name); cut != "" && (qtype != dns.TypeDS || name != cut) {
+		return []said{o.referral(cut, asked)}
 	}
 	at := name
 	if !o.exists(name) {
@@ -126,6 +166,12 @@ func (o *oracle) answers(asked string, qtype uint16, ecs, client netip.Addr) []s
 		}
 	}
 	if outer := o.zone(parentOf(name)); qtype == dns.TypeDS && name == z.Name && outer != nil {
+		if cut := o.cutOf(parentOf(name)); cut != "" {
+			return []said{o.referral(cut, asked)}
+		}
+		if set := o.digests[name]; set != nil {
+			return []said{{aa: true, answer: o.text(set, asked)}}
+		}
 		return []said{negative(outer, 0)}
 	}
 	if sets := o.static[at]; len(sets) > 0 {
@@ -137,10 +183,14 @@ func (o *oracle) answers(asked string, qtype uint16, ecs, client netip.Addr) []s
 			return all
 		}
 		if set := sets[qtype]; set != nil {
-			return []said{{aa: true, answer: o.text(set, asked)}}
+			s := said{aa: true, answer: o.text(set, asked)}
+			if qtype == dns.TypeNS && name == z.Name && hops == 0 {
+				s.extra = o.nameServers(z)
+			}
+			return []said{s}
 		}
 		if set := sets[dns.TypeCNAME]; set != nil {
-			return o.follow(set, asked, qtype, ecs, client)
+			return o.follow(hops, set, asked, qtype, ecs, client)
 		}
 	}
 	s := o.steered[at]
@@ -150,14 +200,18 @@ func (o *oracle) answers(asked string, qtype uint16, ecs, client netip.Addr) []s
 	return o.steer(s, asked, qtype, ecs, client, func(ttl time.Duration) said { return negative(z, 0, s.NegativeTTL, ttl) })
 }
 
-// follow answers with a CNAME and, where it leads to a name of ours, with what that answers (RFC 1034 section 4.3.2). The test
-// map has no chain that is too long to follow.
-func (o *oracle) follow(cname []dns.RR, asked string, qtype uint16, ecs, client netip.Addr) []said {
+// follow answers with a CNAME and, where it leads to a name that is ours to answer for, with what that answers (RFC 1034 section
+// 4.3.2). After eight CNAMEs the next one is the answer, whatever it leads to.
+func (o *oracle) follow(hops int, cname []dns.RR, asked string, qtype uint16, ecs, client netip.Addr) []said {
+	alone := []said{{aa: true, answer: o.text(cname, asked)}}
 	target := cname[0].(*dns.CNAME).Target
-	if o.zone(strings.ToLower(target)) == nil {
-		return []said{{aa: true, answer: o.text(cname, asked)}}
+	if hops == 8 || o.zone(strings.ToLower(target)) == nil {
+		return alone
 	}
-	all := o.answers(target, qtype, ecs, client)
+	all := o.answersAfter(hops+1, target, qtype, ecs, client)
+	if all[0].refer != nil {
+		return alone
+	}
 	for i := range all {
 		all[i].answer = append(o.text(cname, asked), all[i].answer...)
 		slices.Sort(all[i].answer)
@@ -226,27 +280,39 @@ func (o *oracle) text(set []dns.RR, asked string) (list []string) {
 	for _, rr := range set {
 		rr = dns.Copy(rr)
 		rr.Header().Name = asked
-		list = append(list, rr.String())
+		list = append(list, line(rr))
 	}
 	slices.Sort(list)
 	return list
+}
+
+// line is a record as text. The name of a name server may end in the name asked for, in its letters.
+func line(rr dns.RR) string {
+	if ns, ok := rr.(*dns.NS); ok {
+		return (&dns.NS{Hdr: ns.Hdr, Ns: strings.ToLower(ns.Ns)}).String()
+	}
+	return rr.String()
 }
 
 // heard is what a reply says.
 func heard(m *dns.Msg) said {
 	s := said{rcode: m.Rcode, aa: m.Authoritative}
 	for _, rr := range m.Answer {
-		s.answer = append(s.answer, rr.String())
+		s.answer = append(s.answer, line(rr))
 	}
 	slices.Sort(s.answer)
 	if len(m.Ns) == 1 && m.Ns[0].Header().Rrtype == dns.TypeSOA {
 		s.soa = fmt.Sprint(m.Ns[0].Header().Name, " ", m.Ns[0].Header().Ttl)
+	} else {
+		s.refer = plain(m.Ns)
 	}
+	s.extra = plain(slices.DeleteFunc(m.Extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT }))
 	return s
 }
 
 func (s said) equal(o said) bool {
-	return s.rcode == o.rcode && s.aa == o.aa && strings.EqualFold(s.soa, o.soa) && slices.Equal(s.answer, o.answer)
+	return s.rcode == o.rcode && s.aa == o.aa && strings.EqualFold(s.soa, o.soa) && slices.Equal(s.answer, o.answer) &&
+		slices.Equal(s.refer, o.refer) && slices.Equal(s.extra, o.extra)
 }
 
 // FuzzAnswers asks for any name and type, with any client subnet or none: what the server answers is what the oracle does,
@@ -254,11 +320,12 @@ func (s said) equal(o said) bool {
 //
 // Covers: issue5 differential fuzz, A1, field 40, field 41, field 43
 func FuzzAnswers(f *testing.F) {
-	d := dnstest.Map(f)
+	d := staticMap(f)
 	o := newOracle(f, d)
 	r := newResponder(f, d)
 	for _, name := range append(append(keys(o.static), keys(o.steered)...), "no.such.example.com.", "x.wild.example.com.", "x.y.b.ent.example.com.",
-		"b.ent.example.com.", "er.gslb.example.net.", `a\.b.wild.example.com.`, "com.", ".", "WWW.example.COM.", "x.child.example.com.") {
+		"b.ent.example.com.", "er.gslb.example.net.", `a\.b.wild.example.com.`, "com.", ".", "WWW.example.COM.", "x.child.example.com.",
+		"Sub.example.com.", "a.b.SUB.example.com.", "x.below.other.example.com.", "x.deep.sub.example.com.") {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeANY, dns.TypeNS, dns.TypeDS, dns.TypeSOA, 65280} {
 			f.Add(name, qtype, uint32(0xC6336400), byte(24))
 		}
@@ -281,7 +348,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		asked := q.Question[0].Name
 		got := heard(dnstest.Unpack(t, r.Respond(nil, req, &Exchange{Client: resolver, TCP: true})))
-		want := o.answers(asked, qtype, ecs, resolver)
+		want := o.answers(asked, q.Question[0].Qtype, ecs, resolver)
 		if !slices.ContainsFunc(want, got.equal) {
 			t.Fatalf("%s %s from %v:\n got %+v\nwant one of %+v", asked, dns.TypeToString[qtype], ecs, got, want)
 		}

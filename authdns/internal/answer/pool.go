@@ -38,9 +38,12 @@ func (p *pool) size() int { return len(p.sets) + len(p.offers) + len(p.lists) }
 func (p *pool) hash(s *rrset) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
-	var head [6]byte
+	var head [7]byte
 	binary.BigEndian.PutUint16(head[:], s.rrType)
 	binary.BigEndian.PutUint32(head[2:], s.ttl)
+	if s.hints {
+		head[6] = 1
+	}
 	_, _ = h.Write(head[:])
 	_, _ = h.Write(s.wire)
 	return h.Sum64()
@@ -53,7 +56,7 @@ func (p *pool) share(s *rrset) *rrset {
 	switch {
 	case old == nil:
 		p.sets[key] = s
-	case old.rrType == s.rrType && old.ttl == s.ttl && bytes.Equal(old.wire, s.wire):
+	case old.rrType == s.rrType && old.ttl == s.ttl && old.hints == s.hints && bytes.Equal(old.wire, s.wire):
 		return old
 	}
 	return s

@@ -80,6 +80,8 @@ type Exchange struct {
 	// refersAt is where the referral begins in the message that is made.
 	refersAt int
 	sec      *security
+	made     *madeCNAMEs
+	hint     *rrset // room for a set with hints
 }
 
 // Result is what a query came to.
@@ -171,6 +173,9 @@ type outcome struct {
 	of      *zone // the zone of the answer, where it is not that of the node
 	signed  bool  // Exchange.sec is of this reply
 
+	// dname is the DNAME record that answer, a CNAME, was made of; without answer the name would be too long.
+	dname *rrset
+
 	first *node // of the question's name, where CNAMEs lead to another
 
 	// For explanations.
@@ -237,15 +242,15 @@ func (r *Responder) chaos(q *wire.Query) outcome {
 
 // answer finds the outcome of a question of class IN.
 func (ix *Index) answer(x *Exchange) outcome {
-	o := ix.lookUp(x.q.Name(), x)
+	o := ix.lookUp(x.q.Name(), x, 0)
 	if o.answer != nil && o.answer.rrType == dns.TypeCNAME && o.service == nil && x.q.Type != dns.TypeCNAME && x.q.Type != typeANY {
 		ix.follow(&o, x)
 	}
 	return o
 }
 
-// lookUp finds the outcome at one name, CNAMEs not followed.
-func (ix *Index) lookUp(name []byte, x *Exchange) outcome {
+// lookUp finds the outcome at one name, which so many CNAMEs led to; those at it are not followed.
+func (ix *Index) lookUp(name []byte, x *Exchange, hops int) outcome {
 	q := &x.q
 	n, exists := ix.find(name)
 	switch {
@@ -255,12 +260,14 @@ func (ix *Index) lookUp(name []byte, x *Exchange) outcome {
 		return o
 	case n.cut != nil:
 		return referred(n, name, q.Type)
+	case !exists && n.renames:
+		return renamed(n, name, x, hops)
 	case !exists:
 		o := negative(n.zone, n.zone.negTTL)
 		o.rcode, o.node = dns.RcodeNameError, n
 		return o
 	case q.Type == dns.TypeDS && n.apex && n.zone.parent != nil:
-		return digests(n)
+		return ix.digests(n)
 	}
 	o := ix.answerAt(n, q, x)
 	o.node = n
@@ -277,6 +284,9 @@ func positive(s *rrset, ttl uint32) outcome {
 
 func (ix *Index) answerAt(n *node, q *wire.Query, x *Exchange) outcome {
 	if s := n.static(q.Type); s != nil {
+		if s.hints && n.service != 0 {
+			return ix.hinted(n, s, q, x)
+		}
 		o := positive(s, s.ttl)
 		if s.rrType == dns.TypeNS && n.apex {
 			o.apex = n

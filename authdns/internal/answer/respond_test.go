@@ -79,7 +79,7 @@ func brief(m *dns.Msg) string {
 
 // TestAnswers is what each name and type of the test map gets, without a client subnet, from an unmapped resolver.
 //
-// Covers: field 40, field 40b, field 41, field 43, field 44, field 49, A1, A4, rfc 8482, rfc 2308
+// Covers: field 40, field 40b, field 41, field 43, field 44, field 49, A1, A4, rfc 1034 refused, rfc 2308 soa, rfc 2308 ttl, rfc 4592 empty, rfc 8482 one set
 func TestAnswers(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	soa := func(zone string, ttl int) string { return fmt.Sprintf(" SOA:%s/%d", zone, ttl) }
@@ -175,7 +175,7 @@ func TestGlue(t *testing.T) {
 
 // TestQuestionKept sends a mixed-case name: the question comes back octet for octet.
 //
-// Covers: field 50, rfc 4343
+// Covers: field 50, rfc 4343 match, rfc 1035 question
 func TestQuestionKept(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	req := dnstest.Raw(0xBEEF, 0x0100, [4]uint16{1}, dnstest.Question("sHoP.gSlB.eXaMpLe.NeT.", dns.TypeA, 1))
@@ -194,7 +194,7 @@ func TestQuestionKept(t *testing.T) {
 
 // TestOddPackets is the battery of odd messages: what can be answered is answered (RFC 8906).
 //
-// Covers: field 53, field 52
+// Covers: field 53, field 52, rfc 1035 header, rfc 1035 names, rfc 1035 classes, rfc 1035 opcodes, rfc 6891 one opt, rfc 6891 version, rfc 6891 options, rfc 6891 do, rfc 6891 sizes, rfc 6891 always, rfc 7873 lengths, rfc 7873 no question, rfc 9619 one
 func TestOddPackets(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	question := dnstest.Question("plain.gslb.example.net.", dns.TypeA, 1)
@@ -288,6 +288,8 @@ func TestOddPackets(t *testing.T) {
 }
 
 // TestBeforeFirstMap: SERVFAIL with the extended error "not ready", and only with OPT.
+//
+// Covers: rfc 8914 not ready, rfc 8914 not ours
 func TestBeforeFirstMap(t *testing.T) {
 	r := newResponder(t, nil)
 	m := ask(t, r, dnstest.Query("shop.gslb.example.net.", dns.TypeA), resolver)
@@ -315,7 +317,7 @@ func extended(m *dns.Msg) uint16 {
 
 // TestTruncation asks for a record set that does not fit: TC, empty sections, OPT kept; never above the limits.
 //
-// Covers: field 51, field 52
+// Covers: field 51, field 52, rfc 1035 size, rfc 2181 whole sets, rfc 6891 sizes, rfc 6891 always, rfc 9715 size, rfc 9715 early tc
 func TestTruncation(t *testing.T) {
 	d := dnstest.Map(t)
 	big := snapshot.DNSRecord{Name: "big.example.com.", Type: "TXT", TTL: time.Minute}
@@ -380,7 +382,7 @@ func TestTruncation(t *testing.T) {
 
 // TestOptions asks for what OPT can bring: NSID, cookie and keepalive, each only when asked and where it may be.
 //
-// Covers: field 55, rfc 5001, rfc 7828
+// Covers: field 55, rfc 5001 told, rfc 7828 told, rfc 7873 client only, rfc 7873 same answer
 func TestOptions(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	q := dnstest.Query("plain.gslb.example.net.", dns.TypeA,
@@ -446,6 +448,8 @@ func TestTTL(t *testing.T) {
 }
 
 // TestSerialWraps: the serial is the version mod 2^32.
+//
+// Covers: rfc 1982 wraps
 func TestSerialWraps(t *testing.T) {
 	d := dnstest.Map(t)
 	d.Version = 1<<32 + 5

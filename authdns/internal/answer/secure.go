@@ -113,8 +113,11 @@ func (r *Responder) secureHops(x *Exchange, o *outcome, ring *sign.Ring) bool {
 			continue
 		}
 		name := x.nameAt(i, x.sec.hop[:0])
-		set := sign.Set{Owner: name, Type: dns.TypeCNAME, TTL: h.ttl, Wire: h.set.wire}
-		if x.sec.hops[i] = r.cfg.Signer.Sign(z, &set, classOf(x, h.node, true, name), x.clock()); x.sec.hops[i] == nil {
+		set, class := sign.Set{Owner: name, Type: dns.TypeCNAME, TTL: h.ttl, Wire: h.set.wire}, classOf(x, h.node, true, name)
+		if h.dname != nil { // the CNAME that is made of it is not signed: RFC 6672 section 5.3.1
+			set, class = dnameSet(name, h.node, h.dname), sign.Known
+		}
+		if x.sec.hops[i] = r.cfg.Signer.Sign(z, &set, class, x.clock()); x.sec.hops[i] == nil {
 			return false
 		}
 		o.signed = true
@@ -205,6 +208,11 @@ func (x *Exchange) clock() sign.Clock { return sign.Clock{Unix: x.Unix, Mono: x.
 // secureAnswer signs the set of the answer; for a question about NSEC that is the NSEC itself. False: over budget.
 func (r *Responder) secureAnswer(x *Exchange, o *outcome, z *sign.Zone) bool {
 	s, name := x.sec, x.final(o)
+	if o.dname != nil {
+		set := dnameSet(name, o.node, o.dname)
+		s.answer = r.cfg.Signer.Sign(z, &set, sign.Known, x.clock())
+		return s.answer != nil
+	}
 	set := sign.Set{Owner: name}
 	if o.answer != nil {
 		set.TTL = o.signedTTL()
@@ -239,6 +247,9 @@ var nsecTTLAt = [1]uint16{6}
 
 // signedTTL is the TTL under which the answer is signed: of a steered one the rule's, whatever is left of it now.
 func (o *outcome) signedTTL() uint32 {
+	if o.service != nil && o.answer.hints {
+		return min(o.pick.rule.ttl, o.answer.ttl)
+	}
 	if o.service != nil {
 		return o.pick.rule.ttl
 	}

@@ -15,7 +15,7 @@ import (
 // TestSignedChainsAndCuts: every set of a chain of CNAMEs is signed by its own zone; a denial at the end of one is at the name it
 // leads to; a referral has the signed DS of the zone below, or the proof that it has none.
 //
-// Covers: issue5 dnssec signatures, issue5 dnssec denial
+// Covers: issue5 dnssec signatures, issue5 dnssec denial, rfc 4035 each set, rfc 4035 referral
 func TestSignedChainsAndCuts(t *testing.T) {
 	d := dnstest.Map(t)
 	const digest = "12345 13 2 0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF"

@@ -129,7 +129,7 @@ func bitmap(t testing.TB, m *dns.Msg) string {
 // TestSignedAnswers: every kind of answer of a signed zone verifies, in every scope; the record set itself is what it is
 // without DNSSEC.
 //
-// Covers: issue5 dnssec signatures, E2
+// Covers: issue5 dnssec signatures, E2, rfc 4035 each set, rfc 4034 ttl
 func TestSignedAnswers(t *testing.T) {
 	r, keys := signed(t, sign.Config{}, dnstest.Map(t), "gslb.example.net.", "example.com.")
 	for _, row := range []struct {
@@ -187,7 +187,7 @@ func TestSignedAnswers(t *testing.T) {
 // TestSignedDenials: a denial is NOERROR with SOA and one NSEC at the name itself, which lists what any client may find
 // there, but for the type asked; NXDOMAIN stays for clients that know compact denial.
 //
-// Covers: issue5 dnssec denial, field 40, field 44
+// Covers: issue5 dnssec denial, field 40, field 44, rfc 9824 nxname, rfc 9824 co, rfc 9824 nodata, rfc 9824 empty, rfc 4034 bitmap, rfc 8198 hides nothing
 func TestSignedDenials(t *testing.T) {
 	r, keys := signed(t, sign.Config{}, dnstest.Map(t), "gslb.example.net.", "example.com.")
 	for _, row := range []struct{ name, qtype, subnet, types string }{
@@ -243,7 +243,7 @@ func TestSignedDenials(t *testing.T) {
 
 // TestDSOfOwnChild: the DS of a signed zone below a signed zone of ours is answered, and signed, by the one above.
 //
-// Covers: issue5 dnssec keys
+// Covers: issue5 dnssec keys, rfc 4035 ds above
 func TestDSOfOwnChild(t *testing.T) {
 	r, keys := signed(t, sign.Config{}, dnstest.Map(t), "child.example.com.", "example.com.")
 	m := secureAsk(t, r, "child.example.com.", dns.TypeDS, false, &Exchange{})
@@ -264,7 +264,7 @@ func TestDSOfOwnChild(t *testing.T) {
 
 // TestUnsignedStaysUnsigned: a zone that is not signed, a name outside, and a query without DO are answered as ever.
 //
-// Covers: issue5 dnssec denial
+// Covers: issue5 dnssec denial, rfc 4035 unsigned
 func TestUnsignedStaysUnsigned(t *testing.T) {
 	r, _ := signed(t, sign.Config{}, dnstest.Map(t), "gslb.example.net.")
 	before := newResponder(t, dnstest.Map(t))
@@ -286,7 +286,7 @@ func TestUnsignedStaysUnsigned(t *testing.T) {
 
 // TestNXNAMECannotBeAsked: a question for the type that only denials have is a format error (RFC 9824 section 3.5).
 //
-// Covers: issue5 dnssec denial
+// Covers: issue5 dnssec denial, rfc 9824 question
 func TestNXNAMECannotBeAsked(t *testing.T) {
 	r, _ := signed(t, sign.Config{}, dnstest.Map(t), "gslb.example.net.")
 	for _, name := range []string{"shop.gslb.example.net.", "no.gslb.example.net."} {
@@ -411,7 +411,7 @@ func TestOverBudget(t *testing.T) {
 
 // TestKeysNotAtHand: a zone that is to be signed and cannot be fails for clients that want signatures, and for nobody else.
 //
-// Covers: issue5 dnssec keys missing
+// Covers: issue5 dnssec keys missing, rfc 8914 not ready
 func TestKeysNotAtHand(t *testing.T) {
 	r, _ := signed(t, sign.Config{}, dnstest.Map(t), "gslb.example.net.")
 	ring, err := sign.NewRing(&snapshot.Signing{Zones: []snapshot.SignedZone{{Zone: "gslb.example.net.", Life: time.Hour}}}, nil, nil)

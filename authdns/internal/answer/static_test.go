@@ -62,7 +62,7 @@ func staticMap(t testing.TB) *snapshot.DNS {
 // TestDelegation is what is asked at and below delegations: a referral without AA, the DS set with it, and everything a child zone
 // may hold left to the child.
 //
-// Covers: rfc 1034, rfc 4592, rfc 8020, rfc 9156
+// Covers: rfc 1034 referral, rfc 4592 encloser, rfc 8020 nothing below, rfc 9156 ancestors, rfc 4035 ds above
 func TestDelegation(t *testing.T) {
 	r := newResponder(t, staticMap(t))
 	ns := " NS:sub.example.com./60 NS:sub.example.com./60 NS:sub.example.com./60 NS:sub.example.com./60 NS:sub.example.com./60"
@@ -104,7 +104,7 @@ func TestDelegation(t *testing.T) {
 // TestReferralGlue: addresses of servers inside the delegation go with it or TC is set; the others only where they fit. Names
 // in the reply are what they are in the zone, wherever pointers lead.
 //
-// Covers: rfc 9471
+// Covers: rfc 9471 in domain, rfc 9471 sibling
 func TestReferralGlue(t *testing.T) {
 	r := newResponder(t, staticMap(t))
 	extra := func(m *dns.Msg) (out []string) {
@@ -170,7 +170,7 @@ func TestReferralGlue(t *testing.T) {
 
 // TestChain follows CNAMEs inside our zones: the last name says rcode, denial and scope.
 //
-// Covers: rfc 1034, rfc 2308, rfc 4592, issue5 static zones
+// Covers: issue5 static zones, rfc 1034 chain, rfc 2308 chain, rfc 4592 cname
 func TestChain(t *testing.T) {
 	r := newResponder(t, staticMap(t))
 	const mail = "A=192.0.2.25/60 A=192.0.2.26/60"
@@ -217,7 +217,7 @@ func checkOwners(t *testing.T, name string, m *dns.Msg) {
 
 // TestChainScope: a CNAME to a steered name has the scope and the TTL of the steered part; one to a static name has scope 0.
 //
-// Covers: rfc 7871, issue5 static zones
+// Covers: issue5 static zones, rfc 7871 static
 func TestChainScope(t *testing.T) {
 	r := newResponder(t, staticMap(t))
 	for _, row := range []struct {
@@ -289,7 +289,7 @@ func TestNoAllocationStatic(t *testing.T) {
 
 // TestTypes: every type of record comes back as it was written, unknown ones too, and in unknown ones nothing is compressed.
 //
-// Covers: rfc 3597, rfc 9460, rfc 2181
+// Covers: rfc 2181, rfc 3597 as written, rfc 3597 no compression, rfc 3597 types by number, rfc 9460 alias mode
 func TestTypes(t *testing.T) {
 	d := dnstest.Map(t)
 	rows := [][2]string{

@@ -23,7 +23,7 @@ func zoneVersion(m *dns.Msg) string {
 // TestZoneVersion: who asks is told which map the answer is of, with every answer that is authoritative and with no
 // other (RFC 9660).
 //
-// Covers: A2, issue3 map age, rfc 9660
+// Covers: A2, issue3 map age, rfc 9660 told
 func TestZoneVersion(t *testing.T) {
 	d := dnstest.Map(t)
 	d.Version = 1<<32 + 0x01020304
@@ -56,7 +56,7 @@ func TestZoneVersion(t *testing.T) {
 // TestNote: a text for people goes with steered answers to who speaks EDNS, only where it fits, and never makes an
 // answer truncated.
 //
-// Covers: A2, issue3 map age
+// Covers: A2, issue3 map age, rfc 8914 held, rfc 8914 only with opt
 func TestNote(t *testing.T) {
 	r := newResponder(t, dnstest.Map(t))
 	r.SetNote(strings.Repeat("x", 300))

@@ -27,6 +27,8 @@ func answered(s *Secret, asked []byte, client netip.Addr, now uint32) []byte {
 }
 
 // TestVectors checks against the test vectors of RFC 9018 appendix A.
+//
+// Covers: rfc 9018 vectors
 func TestVectors(t *testing.T) {
 	for _, v := range []struct{ name, secret, client, addr, cookie string }{
 		{"A.1 new cookie", "e5e973e5a6b2a43f48e7dc849e37bfcf", "2464c4abcf10c957", "198.51.100.100", "2464c4abcf10c957010000005cf79f111f8130c3eee29480"},
@@ -46,6 +48,8 @@ func TestVectors(t *testing.T) {
 }
 
 // TestLife walks a cookie through the time limits of RFC 9018 section 4.3 and through every way of not being ours.
+//
+// Covers: rfc 9018 life
 func TestLife(t *testing.T) {
 	secret, other := Secret{1}, Secret{2}
 	addr := netip.MustParseAddr("192.0.2.1")
@@ -85,7 +89,7 @@ func TestLife(t *testing.T) {
 // TestRollover: while the servers of one name change from a secret to the next one by one, each takes the cookies of all
 // others, and no client has to begin anew.
 //
-// Covers: field 55, issue5 cookies
+// Covers: field 55, issue5 cookies, rfc 9018 secrets
 func TestRollover(t *testing.T) {
 	addr := netip.MustParseAddr("2001:db8::1")
 	const now = 7_000_000

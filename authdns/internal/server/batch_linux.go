@@ -3,6 +3,7 @@ package server
 import (
 	"net/netip"
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +21,10 @@ type batch struct {
 	sources  []unix.RawSockaddrInet6
 	controls []byte // oobSize for each packet
 	replies  []byte // of the whole batch, one after the other
+	msgs     [][]byte
 
+	gather   gather
 	received int // packets of the last receive
-	load     int // eight times the mean of received, of late
 	sending  int // replies made of them
 	sent     int // of these, sent or given up
 }
@@ -42,6 +44,7 @@ func newBatch(size int) *batch {
 		in: make([]mmsghdr, size), out: make([]mmsghdr, size),
 		queries: make([]byte, size*querySpace), sources: make([]unix.RawSockaddrInet6, size),
 		controls: make([]byte, size*oobSize), replies: make([]byte, 0, size*maxReply),
+		msgs: make([][]byte, 0, size),
 	}
 	iovs := make([]unix.Iovec, 2*size)
 	for i := range size {
@@ -55,6 +58,7 @@ func newBatch(size int) *batch {
 		in.Name = (*byte)(unsafe.Pointer(&b.sources[i]))
 		in.Control = &control[0]
 	}
+	b.gather.gap = longGap
 	b.received = size // so that reset sets all
 	b.reset()
 	return b
@@ -71,34 +75,36 @@ func (b *batch) reset() {
 	b.replies = b.replies[:0]
 }
 
-// receive waits for packets and takes what is there. The error is of the socket, or errStopped.
-func (b *batch) receive(s *udpSocket) error {
+// receive waits for packets and takes what is there; it says when that was. The error is of the socket, or errStopped.
+func (b *batch) receive(s *udpSocket) (now time.Time, err error) {
+	full := b.received == len(b.in) // then more are there already
 	b.reset()
+	if !full && b.gather.dense() {
+		b.gather.sleep()
+	}
 	for !s.stopping.Load() {
 		n, errno := b.recvmmsg(s)
 		switch errno {
 		case 0:
 			b.received = int(n)
-			b.load += b.received - b.load/8
-			return nil
+			now = time.Now()
+			b.gather.note(b.received, now)
+			return now, nil
 		case unix.EAGAIN: // nothing came in the time
-			b.load = 0
+			b.gather.pause()
 		case unix.EINTR:
 		default:
-			return os.NewSyscallError("recvmmsg", errno)
+			return now, os.NewSyscallError("recvmmsg", errno)
 		}
 	}
-	return errStopped
+	return now, errStopped
 }
 
-// loaded is the load from which on packets are waited for without telling the scheduler: two packets a batch.
-const loaded = 2 * 8
-
-// recvmmsg takes what is there, or waits for it: while packets come in a row for a moment and without telling the scheduler,
-// otherwise for longer. The runtime looks every 20 µs for goroutines that are in a system call, and goes on looking for a
-// while when it finds one; between packets that come in a row that would cost more than they do.
+// recvmmsg takes what is there, or waits for it: while packets come one after the other for a moment and without telling the
+// scheduler, otherwise for longer. The runtime looks every 20 µs for goroutines that are in a system call, and goes on looking
+// for a while when it finds one; between packets that come in a row that would cost several times what they do.
 func (b *batch) recvmmsg(s *udpSocket) (uintptr, unix.Errno) {
-	if b.load < loaded {
+	if !b.gather.steady() {
 		s.wait(waitTime)
 		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&b.in[0])), uintptr(len(b.in)), unix.MSG_WAITFORONE, 0, 0)
 		return n, errno
@@ -118,6 +124,16 @@ func (b *batch) packet(i int) (msg []byte, from netip.Addr) {
 	}
 	// The scope of a link-local address is not part of who asks; the reply goes by the kernel's own form of the address.
 	return msg, netip.AddrFrom16(b.sources[i].Addr).Unmap()
+}
+
+// messages are all packets received.
+func (b *batch) messages() [][]byte {
+	b.msgs = b.msgs[:0]
+	for i := range b.received {
+		at := i * querySpace
+		b.msgs = append(b.msgs, b.queries[at:at+int(b.in[i].n)])
+	}
+	return b.msgs
 }
 
 // room is where the next reply is to be appended; at least maxReply octets are free.

@@ -59,7 +59,7 @@ func hear(t *testing.T, c net.Conn) string {
 // TestBatch: packets of many clients, more than a batch holds, to several addresses of the machine: each reply goes to
 // who asked, from the address that was asked; what is dropped is not answered, and what is too long is cut.
 //
-// Covers: A2, issue5 batch
+// Covers: A2, issue5 batch, rfc 2181 source
 func TestBatch(t *testing.T) {
 	for _, row := range []struct {
 		name, listen string
@@ -89,7 +89,7 @@ func TestBatch(t *testing.T) {
 			tell(t, conns[0], string(bytes.Repeat([]byte("x"), maxQuery+1)))
 			b := newBatch(8)
 			for seen := 0; seen < clients*each+2; seen += b.received {
-				if err := b.receive(server); err != nil {
+				if _, err := b.receive(server); err != nil {
 					t.Fatal(err)
 				}
 				for i := range b.received {
@@ -134,7 +134,7 @@ func TestBatchSkipsWhatCannotBeSent(t *testing.T) {
 	}
 	b := newBatch(packets)
 	for seen := 0; seen < packets; {
-		if err := b.receive(server); err != nil {
+		if _, err := b.receive(server); err != nil {
 			t.Fatal(err)
 		}
 		failing := 0
@@ -168,11 +168,11 @@ func TestBatchEnds(t *testing.T) {
 	b := newBatch(4)
 	tell(t, c, "waits")
 	server.stop()
-	if err := b.receive(server); !errors.Is(err, errStopped) || b.received != 0 {
+	if _, err := b.receive(server); !errors.Is(err, errStopped) || b.received != 0 {
 		t.Errorf("%d packets, %v", b.received, err)
 	}
 	server.stopping.Store(false)
-	if err := b.receive(server); err != nil || b.received != 1 {
+	if _, err := b.receive(server); err != nil || b.received != 1 {
 		t.Fatalf("%d packets, %v", b.received, err)
 	}
 	if !server.begin() {
@@ -185,7 +185,7 @@ func TestBatchEnds(t *testing.T) {
 	if failed := b.send(server); failed != 0 || hear(t, c) != "last" {
 		t.Errorf("%d replies of the reader were not sent", failed)
 	}
-	if err := b.receive(server); !errors.Is(err, errStopped) {
+	if _, err := b.receive(server); !errors.Is(err, errStopped) {
 		t.Errorf("receive after Close: %v", err)
 	}
 	if err := server.end(); err != nil || server.fd >= 0 {
@@ -205,7 +205,10 @@ func TestBatchWaits(t *testing.T) {
 	got := make(chan string)
 	go func() {
 		defer close(got)
-		for b := newBatch(4); b.receive(server) == nil; {
+		for b := newBatch(4); ; {
+			if _, err := b.receive(server); err != nil {
+				return
+			}
 			for i := range b.received {
 				msg, _ := b.packet(i)
 				got <- string(msg)
@@ -238,7 +241,7 @@ func TestBatchAllocatesNothing(t *testing.T) {
 			}
 		}
 		for left := 3; left > 0; left -= b.received {
-			if err := b.receive(server); err != nil {
+			if _, err := b.receive(server); err != nil {
 				t.Fatal(err)
 			}
 			for i := range b.received {

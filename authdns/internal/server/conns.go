@@ -27,6 +27,10 @@ type member struct {
 	client netip.Prefix // not valid: not counted by client
 
 	prev, next *member // in the ring of those that are idle; nil: it has a query
+
+	late  lateReplies
+	held  int  // replies that are under way; with any it is not idle
+	waits bool // it waits for a query
 }
 
 func (s *connSet) init(total, perClient int) {
@@ -114,9 +118,9 @@ func (s *connSet) drop(m *member) bool {
 	return true
 }
 
-// wait puts a connection to the end of those that are idle, unless it is among them. The caller holds the lock.
+// wait puts a connection to the end of those that are idle, unless it is among them, or has replies under way. The caller holds the lock.
 func (s *connSet) wait(m *member) {
-	if m.next == nil {
+	if m.waits = true; m.next == nil && m.held == 0 {
 		m.prev, m.next = s.idle.prev, &s.idle
 		m.prev.next, m.next.prev = m, m
 	}
@@ -164,6 +168,7 @@ func (s *connSet) idles(m *member) {
 func (s *connSet) asked(m *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	m.waits = false
 	m.unwait()
 }
 

@@ -40,7 +40,7 @@ func TestClientsAreCounted(t *testing.T) {
 // TestTheLongestIdleGivesWay: when all places are taken, the connection that has waited longest for a query is closed for
 // the new one; connections with a query are not.
 //
-// Covers: issue2 tcp
+// Covers: issue2 tcp, rfc 7766 limits
 func TestTheLongestIdleGivesWay(t *testing.T) {
 	var s connSet
 	s.init(3, 9)

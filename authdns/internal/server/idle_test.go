@@ -46,7 +46,7 @@ func clients(t *testing.T, want int) int {
 
 // TestIdleConnections: thousands of connections that ask nothing cost little, and nobody waits for them.
 //
-// Covers: issue5 tcp, rfc 7766, rfc 9210
+// Covers: issue5 tcp, rfc 9210, rfc 7766 limits
 func TestIdleConnections(t *testing.T) {
 	n := 1500
 	if os.Getenv("STEER_LONG") != "" {
@@ -81,7 +81,7 @@ func TestIdleConnections(t *testing.T) {
 // TestHalfOpen: clients that stop in the middle of whatever they do hold nobody up: after a part of a length, of a query,
 // with their half closed, and without reading.
 //
-// Covers: issue5 tcp, issue5 bad input
+// Covers: issue5 tcp, issue5 bad input, rfc 9210 half open
 func TestHalfOpen(t *testing.T) {
 	s := serve(t, 1, Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, Sockets: 1})
 	for _, part := range [][]byte{nil, {0}, {0, headerLen}, {0, headerLen, 1, 2, 3}, framed(message(1))} {
@@ -161,7 +161,7 @@ func TestSeveralMessages(t *testing.T) {
 // TestPathMTU: UDP replies are never marked against being fragmented, and what ICMP says of a path is not believed, on
 // sockets of our own and on those handed over (RFC 9715).
 //
-// Covers: rfc 9715
+// Covers: rfc 9715 socket
 func TestPathMTU(t *testing.T) {
 	for _, row := range []struct {
 		addr          string

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,6 +51,11 @@ type Handler interface {
 	// Handle appends the reply to msg, or nothing when msg is to be dropped. now is when msg was taken; messages that
 	// were taken together have one now.
 	Handle(reply, msg []byte, client netip.Addr, now time.Time) []byte
+}
+
+// Preparer is a Handler that is shown the messages of a batch before it handles them one by one.
+type Preparer interface {
+	Prepare(msgs [][]byte)
 }
 
 // Streamer is a Handler whose replies may be several messages, on connections.
@@ -92,6 +98,8 @@ type Server struct {
 	sessions [Transports]sessions
 
 	drainTime time.Duration // drainTime, but in tests
+
+	late sync.WaitGroup // replies over UDP that wait for something
 }
 
 // Name is what the sockets are called when they are handed on.
@@ -236,6 +244,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		return errors.Join(errs...)
 	})
 	err := udp.Wait()
+	s.late.Wait() // their sockets are still open
 	return errors.Join(err, s.Close())
 }
 

@@ -93,7 +93,10 @@ func (s *Server) answer(m *member, w io.Writer, x *session, client netip.Addr) (
 			answered = true
 		}
 		ok := x.reply(rest[lengthLen:n], client, now)
-		if rest = rest[n:]; !ok {
+		if rest = rest[n:]; !ok && s.laterTCP(m, w, x) {
+			continue
+		}
+		if !ok {
 			// What came before it was right.
 			if failed := s.flush(m, w, x); failed != "" {
 				return answered, failed

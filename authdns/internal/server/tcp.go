@@ -72,32 +72,39 @@ func (s *Server) leave(m *member, cut string) {
 	s.count.TCPClosed()
 }
 
-// converse answers queries on a connection, in the order they come, until the client ends it, falls silent or
+// converse answers queries on a connection, in the order they come but for those that have to wait, until the client ends it, falls silent or
 // misbehaves. It returns why it was cut, "" for an ordinary end.
+//
+// Replies that wait for something come when they are ready. The connection ends when they are sent, or are of no use.
 func (s *Server) converse(m *member, t Transport, client netip.Addr) (cut string) {
 	talk, err := s.open(m, t)
 	if err != nil {
 		return "handshake"
 	}
+	if cut = s.listen(m, t, talk, client); cut != "" {
+		_ = m.conn.Close() // whoever still writes on it is done
+	}
+	m.late.running.Wait()
+	_ = talk.Close() // with the last word of TLS; whether it is heard does not matter
+	return cut
+}
+
+// listen answers as long as queries come.
+func (s *Server) listen(m *member, t Transport, talk talk, client netip.Addr) (cut string) {
 	for {
 		if err := s.conns.await(m, s.cfg.TCPIdle); err != nil {
-			break
+			return ""
 		}
 		x, err := talk.first()
 		if err != nil {
-			break
+			return ""
 		}
 		end, cut := s.burst(m, talk, x, client)
 		s.sessions[t].put(x)
-		if end && cut != "" {
+		if end {
 			return cut
 		}
-		if end {
-			break
-		}
 	}
-	_ = talk.Close() // with the last word of TLS; whether it is heard does not matter
-	return ""
 }
 
 // burst answers what comes in a row, until nothing is left of it. It reports whether the connection is to end, and why

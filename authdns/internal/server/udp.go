@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 const (
@@ -24,8 +23,9 @@ func (s *Server) serveUDP(ctx context.Context, c *udpSocket) (err error) {
 	}
 	defer func() { err = c.end() }()
 	handler, b := s.handlers(UDP), newBatch(batchSize)
+	preparer, _ := handler.(Preparer)
 	for {
-		err := b.receive(c)
+		now, err := b.receive(c)
 		switch {
 		case err == nil:
 		case errors.Is(err, errStopped):
@@ -37,14 +37,21 @@ func (s *Server) serveUDP(ctx context.Context, c *udpSocket) (err error) {
 			}
 			continue
 		}
-		now := time.Now()
+		if preparer != nil && b.received > 1 {
+			preparer.Prepare(b.messages())
+		}
 		for i := range b.received {
 			msg, from := b.packet(i)
-			b.reply(i, handler.Handle(b.room(), msg, from, now))
+			reply := handler.Handle(b.room(), msg, from, now)
+			if len(reply) == 0 {
+				s.laterUDP(c, b, i, handler)
+			}
+			b.reply(i, reply)
 		}
 		// What fails: a full queue, a forged source nobody can route to. The client asks again, or never asked.
 		for range b.send(c) {
 			s.count.UDPFailed("write")
 		}
+		b.gather.others()
 	}
 }

@@ -99,7 +99,7 @@ const now0 = 1_900_000_000
 // TestSignaturesVerify: what is signed, of every type whose canonical form differs from the wire, verifies with another
 // implementation.
 //
-// Covers: issue5 dnssec signatures
+// Covers: issue5 dnssec signatures, rfc 4034 canonical
 func TestSignaturesVerify(t *testing.T) {
 	sg, secrets := signing(t, 14*24*time.Hour)
 	s := New(Config{})
@@ -192,7 +192,7 @@ func TestCompressedNames(t *testing.T) {
 // TestKeySets: DNSKEY, CDS and CDNSKEY are signed by every key-signing key; DS is what the library makes of the key; a zone
 // that leaves asks for its DS to be deleted.
 //
-// Covers: issue5 dnssec keys
+// Covers: issue5 dnssec keys, rfc 8624 algorithm, rfc 9904 algorithm
 func TestKeySets(t *testing.T) {
 	sg, secrets := signing(t, 24*time.Hour)
 	next, nextSecret := makeKey(t, zoneName, 257, true, false)
@@ -285,7 +285,7 @@ func TestCache(t *testing.T) {
 // TestRenewal: a signature is made anew when half of its life is over and not before, in the background when it was used of
 // late; one that is over, or of a time to come, is not used at all.
 //
-// Covers: issue5 dnssec signatures
+// Covers: issue5 dnssec signatures, rfc 4035 clock
 func TestRenewal(t *testing.T) {
 	const day = 86400
 	sg, secrets := signing(t, 14*day*time.Second)
@@ -363,7 +363,7 @@ func TestRollOfKeys(t *testing.T) {
 // TestMissingKeys: a zone without its private keys is known as signed and cannot be; keys that were in use before stay in use
 // when they cannot be opened again; a key that does not fit is refused.
 //
-// Covers: issue5 dnssec keys missing
+// Covers: issue5 dnssec keys missing, rfc 4035 keys away
 func TestMissingKeys(t *testing.T) {
 	sg, secrets := signing(t, 24*time.Hour)
 	r, err := NewRing(sg, nil, nil)

@@ -111,8 +111,9 @@ func (s *Source) Read(zone int) (Content, error) {
 	for name, h := range s.hosts[zone] {
 		w.addresses(name, h.ttl, h.addrs)
 	}
-	for i := range z.Records {
-		w.record(&z.Records[i])
+	records := snapshot.WithoutHints(z.Records)
+	for i := range records {
+		w.record(&records[i])
 	}
 	for _, inner := range s.inner[zone] {
 		s.delegation(w, z, &s.d.Zones[inner])

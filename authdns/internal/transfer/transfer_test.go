@@ -203,7 +203,7 @@ func apply(t *testing.T, have map[string]bool, rrs []dns.RR) map[string]bool {
 // TestStepsLeadToTheNewest: random versions of a zone; from whatever serial a secondary comes, what IXFR sends makes the
 // newest content of what it has, over the end of the serial's numbers too; too old or unknown serials get the whole zone.
 //
-// Covers: issue5 ixfr, rfc 1995, rfc 1982
+// Covers: issue5 ixfr, rfc 1995 changes, rfc 1982 wraps
 func TestStepsLeadToTheNewest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var z *Zone
@@ -257,7 +257,7 @@ func TestStepsLeadToTheNewest(t *testing.T) {
 // TestPacked: a large zone goes in messages well filled, whatever the limit; names are compressed, and another
 // implementation reads the same records.
 //
-// Covers: issue5 axfr, rfc 5936
+// Covers: issue5 axfr, rfc 5936 whole
 func TestPacked(t *testing.T) {
 	var numbers []int
 	for n := range 2000 {

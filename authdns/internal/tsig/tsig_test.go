@@ -46,7 +46,7 @@ func secretText(k *Key) string { return base64.StdEncoding.EncodeToString(k.Secr
 // TestAgreesWithTheLibrary signs what another implementation verifies, and verifies what it signs: requests, replies and
 // the messages of a stream, by each algorithm.
 //
-// Covers: issue5 tsig
+// Covers: issue5 tsig, rfc 8945 agrees
 func TestAgreesWithTheLibrary(t *testing.T) {
 	at := uint64(time.Now().Unix()) // the library reads the clock
 	for a := SHA256; a <= SHA512; a++ {
@@ -86,7 +86,7 @@ func TestAgreesWithTheLibrary(t *testing.T) {
 
 // TestVerify: every octet counts, clocks may be 300 s apart and no more, and a MAC cut short is refused by its own code.
 //
-// Covers: issue5 tsig
+// Covers: issue5 tsig, rfc 8945 clocks, rfc 8945 errors
 func TestVerify(t *testing.T) {
 	k := testKey(SHA256)
 	msg := Request(k).Append(query(t), 0, now)
@@ -132,7 +132,7 @@ func TestVerify(t *testing.T) {
 
 // TestErrorsAreToldRight: BADTIME and BADTRUNC are signed, and BADTIME tells our time; BADKEY and BADSIG are not signed.
 //
-// Covers: issue5 tsig
+// Covers: issue5 tsig, rfc 8945 errors
 func TestErrorsAreToldRight(t *testing.T) {
 	k := testKey(SHA512)
 	msg := Request(k).Append(query(t), 0, now-1000)
@@ -153,7 +153,7 @@ func TestErrorsAreToldRight(t *testing.T) {
 // TestFindRefuses: a record that is not the last, stands twice, is cut or compressed is malformed; a message without one is
 // not signed.
 //
-// Covers: issue5 tsig
+// Covers: issue5 tsig, rfc 8945 last
 func TestFindRefuses(t *testing.T) {
 	k := testKey(SHA256)
 	plain := query(t)

@@ -48,6 +48,7 @@ type Tracker struct {
 	handed uint64            // the newest version handed out
 	open   []*wave
 	times  [remembered]published
+	news   chan struct{} // closed when a node acknowledges or is dropped; nil: nobody waits
 }
 
 // newest is the newest version a node has acknowledged.
@@ -124,6 +125,7 @@ func (t *Tracker) Ack(node string, version uint64, at steering.Instant) (through
 	}
 	if n := t.newest[node]; version > n.version {
 		t.newest[node] = newest{version, at}
+		t.ring()
 	}
 	for _, w := range t.open {
 		if w.version <= version && w.waiting[node] {
@@ -142,6 +144,7 @@ func (t *Tracker) Drop(node string) []Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.newest, node)
+	t.ring()
 	for _, w := range t.open {
 		if w.waiting[node] {
 			delete(w.waiting, node)
@@ -183,4 +186,27 @@ func (t *Tracker) through() (out []Result) {
 		return true
 	})
 	return out
+}
+
+// Missing are those of some name servers that do not answer by a version yet, and what is closed when that may have changed.
+func (t *Tracker) Missing(version uint64, names []string) (missing []string, news <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range names {
+		if t.newest[name].version < version {
+			missing = append(missing, name)
+		}
+	}
+	if t.news == nil {
+		t.news = make(chan struct{})
+	}
+	return missing, t.news
+}
+
+// ring wakes those who wait for news. The caller holds the lock.
+func (t *Tracker) ring() {
+	if t.news != nil {
+		close(t.news)
+		t.news = nil
+	}
 }

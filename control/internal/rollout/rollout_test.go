@@ -118,3 +118,45 @@ func TestAVersionNeverHandedOutCountsForNothing(t *testing.T) {
 		t.Errorf("acknowledged: %+v", through)
 	}
 }
+
+// TestMissing: who does not answer by a version yet is named, and who waits for that is told of each answer and of who is gone.
+//
+// Covers: issue5 update nodes
+func TestMissing(t *testing.T) {
+	var tr Tracker
+	tr.Handed(7, at(0))
+	missing, news := tr.Missing(7, []string{"a", "b"})
+	if !slices.Equal(missing, []string{"a", "b"}) {
+		t.Errorf("missing are %v", missing)
+	}
+	heard := func() bool {
+		select {
+		case <-news:
+			return true
+		default:
+			return false
+		}
+	}
+	if heard() {
+		t.Error("there is no news")
+	}
+	tr.Ack("a", 7, at(1))
+	if !heard() {
+		t.Error("an acknowledgement is no news")
+	}
+	if missing, news = tr.Missing(7, []string{"a", "b"}); !slices.Equal(missing, []string{"b"}) {
+		t.Errorf("missing are %v", missing)
+	}
+	tr.Ack("b", 6, at(2))
+	if missing, _ = tr.Missing(7, []string{"a", "b"}); !slices.Equal(missing, []string{"b"}) {
+		t.Errorf("missing are %v", missing)
+	}
+	_, news = tr.Missing(7, []string{"b"})
+	tr.Drop("b")
+	if !heard() {
+		t.Error("that a node is gone is no news")
+	}
+	if missing, _ = tr.Missing(7, []string{"a"}); missing != nil {
+		t.Errorf("missing are %v", missing)
+	}
+}

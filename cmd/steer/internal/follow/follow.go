@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"steerpoint/authdns"
 	"steerpoint/internal/atomicfile"
 	"steerpoint/snapshot"
 )
@@ -73,8 +72,6 @@ func (f *Follower) Load() (*snapshot.DNS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Path, err)
 	}
-	// Without keys transfers that need one are refused; everything else is answered.
-	d.Keys, _ = authdns.ReadKeys(f.Path)
 	if err := f.Swap.Swap(d); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"steerpoint/cmd/steer/internal/text"
@@ -42,7 +43,49 @@ func DNSSEC(w io.Writer, p text.Painter, now time.Time, zones []api.SignedZone) 
 		for _, ds := range z.DS {
 			fmt.Fprintf(w, "  DS for the parent: %s\n", ds)
 		}
+		parent(w, p, now, z.Parent)
 	}
+}
+
+// parent writes what the parent of a zone said when it was asked last.
+func parent(w io.Writer, p text.Painter, now time.Time, look *api.ParentLook) {
+	switch {
+	case look == nil:
+		return
+	case look.Error != "":
+		fmt.Fprintf(w, "  parent: asked %s: %s\n", text.Ago(now, look.Asked), look.Error)
+		return
+	}
+	fmt.Fprintf(w, "  parent %s, asked %s:\n", look.Zone, text.Ago(now, look.Asked))
+	var t text.Table
+	for i := range look.Servers {
+		s := &look.Servers[i]
+		has := text.Cell{Text: "has not what is wanted", Color: text.Bad}
+		switch {
+		case s.Error != "":
+			has = text.Cell{Text: "no answer: " + s.Error, Color: text.Warn}
+		case s.Wanted:
+			has = text.Cell{Text: "has what is wanted", Color: text.Good}
+		}
+		list := "no DS"
+		if len(s.DS) > 0 {
+			list = "DS of keys " + tagsOf(s.DS) + ", TTL " + (time.Duration(s.TTLSeconds) * time.Second).String()
+		}
+		if s.Error != "" {
+			list = ""
+		}
+		t.Row(s.Name, s.Address, has, list)
+	}
+	t.Write(w, p, "    ")
+}
+
+// tagsOf are the key tags of DS records.
+func tagsOf(list []string) string {
+	tags := make([]string, len(list))
+	for i, ds := range list {
+		tags[i], _, _ = strings.Cut(ds, " ")
+	}
+	return strings.Join(tags, ", ")
 }
 
 // zoneState is a state in words.

@@ -40,20 +40,21 @@ const (
 const NodesListen = ":7072"
 
 func roles() []string {
-	return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleNearest, RoleDemo, RoleDoT, RoleDoH}
+	return []string{RoleDNS, RoleAPI, RoleHealth, RoleNodes, RoleNearest, RoleDemo, RoleDoT, RoleDoH, RoleHTTP, RoleHTTPS}
 }
 
 func defaults() map[string]string {
 	return map[string]string{
 		RoleDNS: "127.0.0.1:5300", RoleAPI: "127.0.0.1:7070", RoleHealth: "127.0.0.1:7079", RoleNodes: "", RoleNearest: "", RoleDemo: "",
-		RoleDoT: "", RoleDoH: "",
+		RoleDoT: "", RoleDoH: "", RoleHTTP: "", RoleHTTPS: "",
 	}
 }
 
 // Settings of one process. The zero value of each field means the default.
 type Settings struct {
 	// Listen is ADDR:PORT by role. Port 0 takes a free one. A port alone is on 127.0.0.1, ":port" on every address.
-	Listen map[string]string `yaml:"listen"`
+	// The roles of the name server and the gateway (dns, dot, doh, http, https) take several, divided by commas or, in the file, as a list.
+	Listen Listen `yaml:"listen"`
 	// Geo names data files, the most preferred first; the built-in country table comes after them.
 	Geo Geo `yaml:"geo"`
 	// Probe says what the probe point of this process may do.
@@ -68,6 +69,10 @@ type Settings struct {
 	Resolvers []string `yaml:"resolvers"`
 	// DNS says how the name server of this process behaves.
 	DNS DNS `yaml:"dns"`
+	// Edge says how the gateway of this process behaves.
+	Edge Edge `yaml:"edge"`
+	// DNSSEC says how control learns what the parents of signed zones have.
+	DNSSEC DNSSEC `yaml:"dnssec"`
 }
 
 // Geo names data files. A relative path is in the data folder.
@@ -132,6 +137,9 @@ func Load(dir string, listen []string) (Settings, error) {
 	}
 	s.Geo.in(dir)
 	s.DNS.in(dir)
+	if s.Edge.AccessLog != "" && !filepath.IsAbs(s.Edge.AccessLog) {
+		s.Edge.AccessLog = filepath.Join(dir, s.Edge.AccessLog)
+	}
 	if s.Seal.KeyFile != "" && !filepath.IsAbs(s.Seal.KeyFile) {
 		s.Seal.KeyFile = filepath.Join(dir, s.Seal.KeyFile)
 	}
@@ -141,24 +149,44 @@ func Load(dir string, listen []string) (Settings, error) {
 			return s, bad(path, err)
 		}
 	}
+	given := map[string]bool{}
 	for _, o := range listen {
 		role, addr, ok := strings.Cut(o, "=")
 		if !ok {
 			return s, fault.Usage(fmt.Sprintf("--listen %s is not ROLE=ADDR:PORT", o), "write it like --listen dns=127.0.0.1:5353")
 		}
-		if all[role], err = address(role, addr); err != nil {
+		if addr, err = address(role, addr); err != nil {
 			return s, fault.Usage("--listen "+o+": "+err.Error(), "write it like --listen dns=127.0.0.1:5353")
 		}
+		if given[role] && several(role) {
+			addr = all[role] + "," + addr
+		}
+		given[role], all[role] = true, addr
 	}
 	s.Listen = all
 	return s, nil
 }
 
-// address checks one listen address and fills in the loopback host of a port alone.
+// address checks a role's listen addresses.
 func address(role, s string) (string, error) {
 	if !slices.Contains(roles(), role) {
 		return "", fmt.Errorf("there is no role %q that listens; the roles are %s", role, strings.Join(roles(), ", "))
 	}
+	if !several(role) {
+		return oneAddress(s)
+	}
+	parts := strings.Split(s, ",")
+	for i, part := range parts {
+		var err error
+		if parts[i], err = oneAddress(strings.TrimSpace(part)); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(parts, ","), nil
+}
+
+// oneAddress checks a listen address and fills in the loopback host of a port alone.
+func oneAddress(s string) (string, error) {
 	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
 		return "127.0.0.1:" + s, nil
 	}
@@ -175,9 +203,21 @@ func address(role, s string) (string, error) {
 // Bind gives the listen addresses of a role as the name server takes them. An empty host is every address of both
 // families.
 func (s *Settings) Bind(role string) ([]netip.AddrPort, error) {
-	host, portText, err := net.SplitHostPort(s.Listen[role])
+	var all []netip.AddrPort
+	for _, addr := range s.Addresses(role) {
+		list, err := bind(role, addr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+func bind(role, text string) ([]netip.AddrPort, error) {
+	host, portText, err := net.SplitHostPort(text)
 	if err != nil {
-		return nil, fault.Usage(fmt.Sprintf("%q is not ADDR:PORT", s.Listen[role]), "")
+		return nil, fault.Usage(fmt.Sprintf("%q is not ADDR:PORT", text), "")
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {

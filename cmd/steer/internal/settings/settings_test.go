@@ -20,11 +20,13 @@ func TestLoad(t *testing.T) {
 		listen     []string
 		want       map[string]string
 	}{
-		{"defaults", "", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
-		{"empty file", "# nothing\n", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
-		{"file", "listen: {dns: ':53'}\n", nil, map[string]string{"dns": ":53", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": ""}},
+		{"defaults", "", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": "", "http": "", "https": ""}},
+		{"empty file", "# nothing\n", nil, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": "", "http": "", "https": ""}},
+		{"file", "listen: {dns: ':53'}\n", nil, map[string]string{"dns": ":53", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": "", "http": "", "https": ""}},
 		{"options", "listen: {dns: ':53', api: '[::1]:80'}\n", []string{"dns=0.0.0.0:5353", "demo=9000"}, map[string]string{"dns": "0.0.0.0:5353", "api": "[::1]:80", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "127.0.0.1:9000", "dot": "", "doh": ""}},
-		{"nodes", "listen: {nodes: ':7072'}\n", []string{"nodes=10.0.0.1:7073"}, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "10.0.0.1:7073", "nearest": "", "demo": "", "dot": "", "doh": ""}},
+		{"several", "listen: {dns: [':53', '[::1]:5353'], dot: '1.2.3.4:853, 853'}\n", []string{"doh=1.2.3.4:443", "doh=[::1]:443"}, map[string]string{"dns": ":53,[::1]:5353", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "1.2.3.4:853,127.0.0.1:853", "doh": "1.2.3.4:443,[::1]:443", "http": "", "https": ""}},
+		{"options over several", "listen: {dns: [':53', '[::1]:5353']}\n", []string{"dns=1.2.3.4:53", "dns=[::2]:53", "api=1", "api=2"}, map[string]string{"dns": "1.2.3.4:53,[::2]:53", "api": "127.0.0.1:2", "health": "127.0.0.1:7079", "nodes": "", "nearest": "", "demo": "", "dot": "", "doh": "", "http": "", "https": ""}},
+		{"nodes", "listen: {nodes: ':7072'}\n", []string{"nodes=10.0.0.1:7073"}, map[string]string{"dns": "127.0.0.1:5300", "api": "127.0.0.1:7070", "health": "127.0.0.1:7079", "nodes": "10.0.0.1:7073", "nearest": "", "demo": "", "dot": "", "doh": "", "http": "", "https": ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -37,7 +39,7 @@ func TestLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(tt.want, s.Listen); d != "" {
+			if d := cmp.Diff(Listen(tt.want), s.Listen); d != "" {
 				t.Error(d)
 			}
 		})
@@ -53,6 +55,10 @@ func TestLoadErrors(t *testing.T) {
 		{"listen: {dns: localhost}\n", "", `"localhost" is not ADDR:PORT`},
 		{"listen: {gateway: ':80'}\n", "", `no role "gateway"`},
 		{"listen: [\n", "", "yaml: line "},
+		{"listen: {dns: [{a: b}]}\n", "", "cannot unmarshal"},
+		{"listen: {dns: []}\n", "", "is not ADDR:PORT"},
+		{"listen: {dns: [':53', nowhere]}\n", "", `"nowhere" is not ADDR:PORT`},
+		{"listen: {api: [':53', ':54']}\n", "", "is not ADDR:PORT"},
 		{"", "dns", "--listen dns is not ROLE=ADDR:PORT"},
 		{"", "dns=:70000", "no port from 0 to 65535"},
 		{"", "smtp=:25", `no role "smtp"`},
@@ -74,8 +80,8 @@ func TestLoadErrors(t *testing.T) {
 
 // The name server takes addresses: an empty host is both families, a name is refused.
 func TestBind(t *testing.T) {
-	for listen, want := range map[string]string{":53": "[0.0.0.0:53 [::]:53]", "[::1]:5300": "[[::1]:5300]", "localhost:53": "", "1.2.3.4": ""} {
-		s := Settings{Listen: map[string]string{RoleDNS: listen}}
+	for listen, want := range map[string]string{":53": "[0.0.0.0:53 [::]:53]", "1.2.3.4:53,[::1]:54": "[1.2.3.4:53 [::1]:54]", "[::1]:5300": "[[::1]:5300]", "localhost:53": "", "1.2.3.4": ""} {
+		s := Settings{Listen: Listen{RoleDNS: listen}}
 		got, err := s.Bind(RoleDNS)
 		if want == "" {
 			if fault.Exit(err) != fault.ExitBadInput {

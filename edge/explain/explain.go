@@ -1,0 +1,347 @@
+// Package explain says how the gateway would decide about a request, step by step, from a snapshot alone: without a gateway,
+// a connection or a measurement. What probes would have found is assumed, and said so. It runs the code that gateways run.
+package explain
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"steerpoint/edge/internal/direct"
+	"steerpoint/edge/internal/route"
+	"steerpoint/edge/internal/rules"
+	"steerpoint/internal/hidden"
+	"steerpoint/snapshot"
+	"steerpoint/steering/selection"
+)
+
+// Question is a request, and what is assumed of origins.
+type Question struct {
+	URL     string
+	Method  string   // "": GET
+	Headers []string // "Name: value"
+	Client  netip.Addr
+	Country string // of Client; "": not known
+	// Down are origins that are not healthy, each group/origin or origin; all others are.
+	Down []string
+	// Latency is that of origins, named likewise; that of others is not known.
+	Latency map[string]time.Duration
+	// Session is the origin, named likewise, that the visitor's cookie names; "": there is no cookie.
+	Session string
+	Now     time.Time // wall clock, for conditions on the time
+}
+
+// Answer is how the request would be decided.
+type Answer struct {
+	URL     string `json:"url"`
+	Service string `json:"service,omitempty"`
+	Route   string `json:"route,omitempty"`
+	Domain  string `json:"domain,omitempty"` // that the host matched
+	Path    string `json:"path,omitempty"`   // that the path matched
+	// Status is an answer without an origin, Reason says why; 0: an origin is asked.
+	Status   int      `json:"status,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Location string   `json:"location,omitempty"`
+	Rules    []Rule   `json:"rules,omitempty"`  // those looked at, in order
+	Access   string   `json:"access,omitempty"` // the policy that decided
+	Group    string   `json:"group,omitempty"`
+	Steps    []Step   `json:"steps,omitempty"`
+	Origin   string   `json:"origin,omitempty"`
+	Asks     string   `json:"asks,omitempty"`     // method and URL at the origin's address
+	Host     string   `json:"host,omitempty"`     // that the origin is sent
+	Request  []string `json:"request,omitempty"`  // changes of headers of the request
+	Response []string `json:"response,omitempty"` // and of the response
+	Assumed  []string `json:"assumed,omitempty"`  // what was not known, and taken for so
+}
+
+// Rule is a rule that was looked at.
+type Rule struct {
+	Set   string `json:"set"`
+	Rule  string `json:"rule"`
+	Fired bool   `json:"fired"`
+	Why   string `json:"why,omitempty"` // the condition that did not hold
+}
+
+// Step is one step of the choice.
+type Step struct {
+	Name    string    `json:"name"`
+	Kept    []string  `json:"kept"`
+	Without []Without `json:"without,omitempty"`
+	Note    string    `json:"note,omitempty"`
+}
+
+// Without is an origin that a step left out.
+type Without struct {
+	Origin string `json:"origin"`
+	Why    string `json:"why"`
+}
+
+// ErrQuestion says that a question cannot be asked: its URL is none, or it names what is not there.
+var ErrQuestion = errors.New("question")
+
+// Explain answers a question by a snapshot.
+func Explain(e *snapshot.Edge, q *Question) (*Answer, error) {
+	r, err := q.request()
+	if err != nil {
+		return nil, err
+	}
+	s, err := direct.New(direct.Input{Snapshot: e, Secrets: assumedSecrets()})
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	x := s.Explain(r, 0)
+	a := &Answer{URL: q.URL}
+	if g := x.Decision.Group; g != nil && x.Decision.Status == 0 {
+		if err := q.assume(g, a); err != nil {
+			return nil, err
+		}
+		if err := q.session(x, r); err != nil {
+			return nil, err
+		}
+		x = s.Explain(r, 0)
+	}
+	a.fill(e, x, r)
+	return a, nil
+}
+
+// assumedSecrets are keys of sessions that hold for this question alone.
+func assumedSecrets() *snapshot.EdgeSecrets {
+	zero := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	return &snapshot.EdgeSecrets{Affinity: []snapshot.EdgeAffinityKey{{ID: 1, Secret: snapshot.Carried{Text: hidden.New(zero)}}}}
+}
+
+func (q *Question) request() (*rules.Request, error) {
+	u, err := url.Parse(q.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" || u.User != nil {
+		return nil, fmt.Errorf("%w: %q is no http or https URL", ErrQuestion, q.URL)
+	}
+	path := u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	clean, err := route.Clean(nil, []byte(path))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the path %q would be answered with 400", ErrQuestion, path)
+	}
+	r := &rules.Request{
+		Method: []byte("GET"), Scheme: u.Scheme, Version: "1.1", Host: []byte(strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")), Path: clean,
+		Query: []byte(u.RawQuery), HasQuery: u.RawQuery != "" || u.ForceQuery, ServerPort: 80, Country: q.Country, Now: q.Now,
+	}
+	if q.Method != "" {
+		r.Method = []byte(q.Method)
+	}
+	if u.Scheme == "https" {
+		r.ServerPort, r.TLS = 443, "TLSv1.3"
+	}
+	if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		r.Port, r.ServerPort = uint16(p), uint16(p)
+	}
+	if q.Client.IsValid() {
+		r.Client = netip.AddrPortFrom(q.Client, 0)
+		r.Socket = r.Client
+	}
+	var h header
+	for _, line := range q.Headers {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, fmt.Errorf("%w: header %q is not \"Name: value\"", ErrQuestion, line)
+		}
+		h = append(h, [2]string{strings.ToLower(name), strings.TrimSpace(value)})
+	}
+	r.Header = h
+	return r, nil
+}
+
+// header is the fields of a question, names in lower case.
+type header [][2]string
+
+// Field gives the value of the n-th field of a name.
+func (h header) Field(name string, n int) ([]byte, bool) {
+	for _, f := range h {
+		if f[0] == name {
+			if n == 0 {
+				return []byte(f[1]), true
+			}
+			n--
+		}
+	}
+	return nil, false
+}
+
+// assume tells the group what probes are taken to have found, and the answer that it was so taken.
+func (q *Question) assume(g *direct.Group, a *Answer) error {
+	for name := range q.Latency {
+		if _, err := find(g, name); err != nil && !elsewhere(g, name) {
+			return err
+		}
+	}
+	down := selection.Origins(0)
+	for _, name := range q.Down {
+		if elsewhere(g, name) {
+			continue
+		}
+		i, err := find(g, name)
+		if err != nil {
+			return err
+		}
+		down |= selection.Only(i)
+	}
+	for i, o := range g.Spec.Origins {
+		h := selection.Health{Seen: g.Spec.Health.Samples}
+		if !down.Has(i) {
+			h.Good, h.Healthy = h.Seen, true
+		}
+		for _, name := range []string{o.Name, g.Spec.Name + "/" + o.Name} {
+			if l, ok := q.Latency[name]; ok {
+				h.Latency, h.Known = l, true
+			}
+		}
+		g.Assume(i, h)
+	}
+	if len(q.Down) == 0 {
+		a.Assumed = append(a.Assumed, "every enabled origin is healthy")
+	}
+	if len(q.Latency) == 0 {
+		a.Assumed = append(a.Assumed, "no origin's latency is known")
+	}
+	a.Assumed = append(a.Assumed, "rate limits are not reached", "weights begin with their first turn")
+	return nil
+}
+
+// find gives an origin of a group by "group/origin" or "origin".
+func find(g *direct.Group, name string) (int, error) {
+	var have []string
+	for i, o := range g.Spec.Origins {
+		if name == o.Name || name == g.Spec.Name+"/"+o.Name {
+			return i, nil
+		}
+		have = append(have, o.Name)
+	}
+	return 0, fmt.Errorf("%w: origin group %s, where the request goes, has no origin %q; it has %s", ErrQuestion, g.Spec.Name, name, strings.Join(have, ", "))
+}
+
+// elsewhere reports whether an origin is one of another group, of which nothing is asked.
+func elsewhere(g *direct.Group, name string) bool {
+	group, _, qualified := strings.Cut(name, "/")
+	return qualified && group != g.Spec.Name
+}
+
+// session puts a cookie that names an origin into the request.
+func (q *Question) session(x *direct.Explanation, r *rules.Request) error {
+	if q.Session == "" {
+		return nil
+	}
+	g := x.Decision.Group
+	i, err := find(g, q.Session)
+	if err != nil {
+		return err
+	}
+	if !g.Spec.Affinity {
+		return fmt.Errorf("%w: origin group %s keeps no sessions (sessionAffinity: false)", ErrQuestion, g.Spec.Name)
+	}
+	line := string(x.Decision.AppendCookies(nil, r, i))
+	cookie, _, _ := strings.Cut(strings.TrimPrefix(line, "Set-Cookie: "), ";")
+	h, _ := r.Header.(header) // request made it
+	r.Header = append(header{{"cookie", cookie}}, h...)
+	return nil
+}
+
+func (a *Answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request) {
+	d := &x.Decision
+	a.Status, a.Reason, a.Location = d.Status, d.Reason, string(d.Location)
+	a.Domain, a.Path = d.Match.Domain, d.Match.Path
+	if d.Route == nil {
+		return
+	}
+	a.Service, a.Route = d.Route.Service.Name, d.Route.Spec.Name
+	for _, t := range x.Rules {
+		u := Rule{Set: t.Set, Rule: t.Rule, Fired: t.Fired}
+		if !t.Fired {
+			u.Why = condition(e, &t)
+		}
+		a.Rules = append(a.Rules, u)
+	}
+	if x.Access >= 0 {
+		verb := "admits"
+		if d.Reason == direct.ReasonAccess {
+			verb = "denies"
+		}
+		a.Access = fmt.Sprintf("access policy %d %s it", x.Access+1, verb)
+	}
+	a.Request, a.Response = changes(d.Request), changes(d.Response)
+	if d.Status != 0 {
+		return
+	}
+	a.Group = d.Group.Spec.Name
+	a.steps(d.Group.Spec, &x.Choice)
+	i := x.Choice.Pick.Origin
+	if i == selection.None {
+		a.Status, a.Reason = 503, x.Choice.Pick.Why
+		return
+	}
+	o := &d.Group.Spec.Origins[i]
+	scheme := d.Scheme(r, o)
+	a.Origin, a.Host = o.Name, o.HostHeader
+	if a.Host == "" {
+		a.Host = string(r.Host)
+	}
+	host := o.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	a.Asks = fmt.Sprintf("%s %s://%s:%d%s", r.Method, scheme, host, o.Port(scheme), d.Target)
+}
+
+func (a *Answer) steps(g *snapshot.EdgeGroup, t *selection.Trace) {
+	for _, st := range t.Steps {
+		s := Step{Name: st.Name, Kept: []string{}, Note: st.Note}
+		for i, o := range g.Origins {
+			if st.Kept.Has(i) {
+				s.Kept = append(s.Kept, o.Name)
+			}
+		}
+		for _, drop := range st.Dropped {
+			s.Without = append(s.Without, Without{g.Origins[drop.Origin].Name, drop.Why})
+		}
+		a.Steps = append(a.Steps, s)
+	}
+}
+
+// condition says which condition of a rule did not hold.
+func condition(e *snapshot.Edge, t *rules.Trace) string {
+	set := slices.IndexFunc(e.RuleSets, func(s snapshot.EdgeRuleSet) bool { return s.Name == t.Set })
+	rule := slices.IndexFunc(e.RuleSets[set].Rules, func(u snapshot.EdgeRule) bool { return u.Name == t.Rule })
+	c := &e.RuleSets[set].Rules[rule].Conditions[t.Condition-1]
+	words := []string{c.On}
+	if c.Name != "" {
+		words = append(words, c.Name)
+	}
+	if c.Negate {
+		words = append(words, "not")
+	}
+	words = append(words, c.Operator)
+	if len(c.Values) > 0 {
+		words = append(words, "["+strings.Join(c.Values, ", ")+"]")
+	}
+	return fmt.Sprintf("condition %d does not hold: %s", t.Condition, strings.Join(words, " "))
+}
+
+func changes(list []rules.Change) (out []string) {
+	for _, c := range list {
+		switch c.Operation {
+		case rules.Delete:
+			out = append(out, "delete "+c.Name)
+		case rules.Append:
+			out = append(out, "append "+c.Name+": "+string(c.Value))
+		default:
+			out = append(out, "set "+c.Name+": "+string(c.Value))
+		}
+	}
+	return out
+}
