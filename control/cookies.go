@@ -24,6 +24,8 @@ type cookies struct {
 	master []byte             // nil: it cannot be had yet
 	kept   store.CookieMaster // as it is stored, sealed; of who opens and seals it
 	turn   time.Time
+	// passing stands in for master in what is only needed until the next restart.
+	passing []byte
 }
 
 const (

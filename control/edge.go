@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -23,10 +24,9 @@ type Gateways interface {
 
 // edges is what gateways are published from.
 type edges struct {
-	mu      sync.Mutex
-	set     *spec.Set // nil: there is none yet
-	version uint64    // of what was published last
-	news    chan struct{}
+	mu   sync.Mutex
+	set  *spec.Set // nil: there is none yet
+	news chan struct{}
 }
 
 // edgeRetry is the time to the next try after a publication that failed, and how often Secrets are looked at for what
@@ -52,14 +52,6 @@ func (e *edges) config() *spec.Set {
 	return e.set
 }
 
-// next is a version above all before it, and not below a revision, so that it grows over restarts too.
-func (e *edges) next(revision int64) uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.version = max(e.version+1, uint64(max(revision, 0)))
-	return e.version
-}
-
 // publishEdges publishes to gateways whenever what they work by has changed: the configuration, or a value of a Secret.
 func (c *Control) publishEdges(ctx context.Context) error {
 	if c.deps.Gateways == nil {
@@ -67,7 +59,7 @@ func (c *Control) publishEdges(ctx context.Context) error {
 	}
 	tick := time.NewTicker(edgeRetry)
 	defer tick.Stop()
-	turn, failed := uint64(0), false
+	turn, failed, key := uint64(0), false, hidden.Text{}
 	for {
 		fresh := false
 		select {
@@ -77,18 +69,28 @@ func (c *Control) publishEdges(ctx context.Context) error {
 			fresh = true
 		case <-tick.C:
 		}
-		now := c.secrets.changed()
+		now, sessions := c.secrets.changed(), c.cookies.affinityKeys()
 		set := c.edges.config()
-		if set == nil || !fresh && !failed && now == turn {
+		if set == nil || !fresh && !failed && now == turn && (len(sessions) == 0 || sessions[0].Secret.Reveal() == key.Reveal()) {
 			continue
 		}
-		turn, failed = now, !c.publishEdge(set)
+		if len(sessions) > 0 {
+			key = sessions[0].Secret.Text
+		}
+		turn, failed = now, !c.publishEdge(ctx, set, sessions)
 	}
 }
 
-func (c *Control) publishEdge(set *spec.Set) bool {
-	e := snapshot.CompileEdge(c.edges.next(c.applied.get()), c.wallNow(), set)
+// publishEdge publishes once. Its version is taken from those of maps, so that none comes twice and they grow over restarts.
+func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []snapshot.EdgeAffinityKey) bool {
+	version, err := c.store.ReserveVersions(ctx, 1)
+	if err != nil {
+		c.log.WarnContext(ctx, "no version for a snapshot for gateways yet", "error", err)
+		return false
+	}
+	e := snapshot.CompileEdge(version, c.wallNow(), set)
 	secrets, missing := c.edgeSecrets(set, e)
+	secrets.Affinity = sessions
 	c.alarms.set(api.AlarmResource, "certificates", len(missing) > 0, strings.Join(missing, "; "))
 	if err := c.deps.Gateways.PublishEdge(e, secrets); err != nil {
 		c.alarms.set(api.AlarmPublish, "gateways", true, fmt.Sprintf("snapshot %d was not taken: %v; gateways go on by the one before", e.Version, err))
@@ -100,7 +102,7 @@ func (c *Control) publishEdge(set *spec.Set) bool {
 
 // edgeSecrets opens what gateways need of Secrets. What cannot be opened is missing, and said.
 func (c *Control) edgeSecrets(set *spec.Set, e *snapshot.Edge) (s *snapshot.EdgeSecrets, missing []string) {
-	s = &snapshot.EdgeSecrets{Affinity: c.cookies.affinityKeys()}
+	s = &snapshot.EdgeSecrets{}
 	used := map[string]bool{}
 	for _, w := range e.Certificates {
 		used[w.Name] = true
@@ -127,14 +129,20 @@ func (c *Control) edgeSecrets(set *spec.Set, e *snapshot.Edge) (s *snapshot.Edge
 }
 
 // affinityKeys are the keys of session cookies, made from what DNS cookies are made of, so that all gateways have the same
-// ones after a restart too; none while it cannot be had.
+// ones after a restart too. While that cannot be had, such as without the sealing key, sessions hold until the next restart:
+// that is no reason not to serve.
 func (k *cookies) affinityKeys() []snapshot.EdgeAffinityKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.master == nil {
-		return nil
+	master := k.master
+	if master == nil {
+		if k.passing == nil {
+			k.passing = make([]byte, cookieBytes)
+			_, _ = rand.Read(k.passing) // it never fails
+		}
+		master = k.passing
 	}
-	secret, err := hkdf.Key(sha256.New, k.master, nil, "steerpoint session cookie v1", 32+1)
+	secret, err := hkdf.Key(sha256.New, master, nil, "steerpoint session cookie v1", 32+1)
 	if err != nil {
 		return nil // the master is too short to be one of ours
 	}

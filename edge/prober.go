@@ -42,9 +42,11 @@ type prober struct {
 	tasks map[direct.Target]*task
 }
 
+// task is an endpoint with its turn. The lock of the prober guards it.
 type task struct {
 	endpoint *direct.Endpoint
 	next     time.Time
+	running  bool // its probe is under way: a second one would only say the same
 }
 
 func newProber(g *Gateway) *prober {
@@ -78,13 +80,16 @@ func (p *prober) set(endpoints []*direct.Endpoint) {
 }
 
 // due gives the endpoints whose turn has come, and when the next one comes.
-func (p *prober) due(now time.Time) (due []*direct.Endpoint, next time.Time) {
+func (p *prober) due(now time.Time) (due []*task, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next = now.Add(time.Hour)
 	for _, t := range p.tasks {
 		if !t.next.After(now) {
-			due = append(due, t.endpoint)
+			if !t.running {
+				due = append(due, t)
+				t.running = true
+			}
 			// A little less than the interval, by chance: gateways that were started together do not stay together.
 			pause := t.endpoint.Interval - rand.N(t.endpoint.Interval/20+1)
 			if !t.endpoint.Settled() {
@@ -117,7 +122,7 @@ func (s *Snapshots) Run(ctx context.Context) error {
 		case <-p.wake:
 		}
 		due, next := p.due(time.Now())
-		for _, e := range due {
+		for _, t := range due {
 			select {
 			case p.busy <- struct{}{}:
 			case <-ctx.Done():
@@ -125,7 +130,13 @@ func (s *Snapshots) Run(ctx context.Context) error {
 			}
 			running.Go(func() {
 				defer func() { <-p.busy }()
+				p.mu.Lock()
+				e := t.endpoint
+				p.mu.Unlock()
 				s.probe(ctx, e)
+				p.mu.Lock()
+				t.running = false
+				p.mu.Unlock()
 			})
 		}
 		timer.Reset(time.Until(next))
