@@ -154,7 +154,6 @@ func topServerThatHangs(t *testing.T, rules int, down, hung *atomic.Bool) {
 // terminal is as it was.
 // Covers: A12, issue4 top terminal
 func TestTopInATerminal(t *testing.T) {
-	t.Parallel()
 	program := filepath.Join(t.TempDir(), "steer")
 	install(t, program, self(t))
 	for name, end := range map[string]func(*testing.T, *pty, *exec.Cmd){
@@ -212,7 +211,6 @@ func TestTopInATerminal(t *testing.T) {
 // TestTopWhileTheServerHangs says how old a frame is while the server is stopped and says nothing, not even that it is gone,
 // and goes on when it does.
 func TestTopWhileTheServerHangs(t *testing.T) {
-	t.Parallel()
 	program := filepath.Join(t.TempDir(), "steer")
 	install(t, program, self(t))
 	var down, hung atomic.Bool
