@@ -211,12 +211,11 @@ bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times i
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 
-# Three packages at once: those with the longest tests wait for clocks and processes half of their time.
 .PHONY: long-tests-pass-under-race
 long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector
 	$(STEP)
 	@STEER_LONG=1 STEER_OPENAPI_SCHEMA="$$(ls $(CURDIR)/$(OPENAPI_SCHEMA) 2>/dev/null || true)" $(RACE) -name $@ -record bin/checks/long/1-race.json \
-		-except $(APART) -- -race -p 3 $(FLAGS) $(NOT_STORIES) -timeout 35m
+		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 35m
 
 # The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
