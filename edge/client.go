@@ -146,17 +146,7 @@ func (x *client) request() (more bool) {
 
 // badHead answers a request whose head cannot be read.
 func (x *client) badHead(err error) {
-	fault := (*h1.Error)(nil)
-	switch {
-	case errors.Is(err, h1.ErrCut):
-		x.x.fail(499, "client_left")
-	case errors.As(err, &fault):
-		x.x.fail(fault.Status, fault.Code)
-	case errors.Is(err, conn.ErrTimeout):
-		x.x.fail(408, "head_timeout")
-	default:
-		x.x.fail(499, "client_left")
-	}
+	x.unread(err, "head_timeout")
 	x.refuse()
 }
 

@@ -46,7 +46,7 @@ func (e *exchange) fail(status int, reason string) { e.answer.status, e.answer.r
 func (x *client) exchange() (more bool) {
 	e := &x.x
 	if err := x.gather(); err != nil {
-		x.bodyFault(err)
+		x.unread(err, "body_timeout")
 		x.refuse()
 		return false
 	}
@@ -83,8 +83,8 @@ func (x *client) gather() (err error) {
 	return nil
 }
 
-// bodyFault says what a request whose body cannot be read is answered with.
-func (x *client) bodyFault(err error) {
+// unread says what a request that cannot be read is answered with; late is the reason when it did not come in time.
+func (x *client) unread(err error, late string) {
 	fault := (*h1.Error)(nil)
 	switch {
 	case errors.Is(err, h1.ErrCut):
@@ -92,7 +92,7 @@ func (x *client) bodyFault(err error) {
 	case errors.As(err, &fault):
 		x.x.fail(fault.Status, fault.Code)
 	case errors.Is(err, conn.ErrTimeout):
-		x.x.fail(408, "body_timeout")
+		x.x.fail(408, late)
 	default:
 		x.x.fail(499, "client_left")
 	}

@@ -122,7 +122,7 @@ func (x *client) endUpload(up *pool.Conn) (whole bool) {
 		e.unread, e.keep = true, false
 	}
 	if u.err != nil && e.answer.status == 0 && !isCut(u.err) {
-		x.bodyFault(u.err)
+		x.unread(u.err, "body_timeout")
 	}
 	e.up = nil
 	return !cut && u.ended.Load() != 0
