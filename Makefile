@@ -57,7 +57,7 @@ test: start-test code-is-formatted code-passes-vet layers-hold code-passes-stati
 .PHONY: test-long
 test-long: ## real constants, crash loops, long fuzz, race run of everything (30 minutes at most)
 test-long: start-test-long code-builds-with-the-oldest-go bars-hold long-race-beside-long-lab \
-           ten-thousand-timelines-agree inputs-survive-long-fuzz
+           crash-loops-beside-timelines inputs-survive-long-fuzz
 	$(STEP)
 	@$(TESTSUM) total bin/checks/long/*.json
 
@@ -226,6 +226,16 @@ long-race-beside-long-lab: $(TESTSUM) ## both at once: the stories take little o
 ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
 	$(STEP)
 	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/3-timelines.json -only $(TIMELINES) -- $(FLAGS) -timeout 20m
+
+# Under the race detector they are shorter: there most of the time goes into starting a process.
+.PHONY: crash-loops-hold
+crash-loops-hold: $(TESTSUM) ## control is killed a hundred times while it writes, and what it acknowledged is there each time
+	$(STEP)
+	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/7-crash.json -only steerpoint/control -- $(FLAGS) -run '^TestKill$$' -timeout 15m
+
+.PHONY: crash-loops-beside-timelines
+crash-loops-beside-timelines: $(TESTSUM) ## both at once: the loops wait for disks and elections
+	$(call beside,crash-loops-hold,ten-thousand-timelines-agree,bin/checks/long/crash.log)
 
 .PHONY: inputs-survive-long-fuzz
 inputs-survive-long-fuzz: $(TESTSUM) ## every fuzz target for six seconds

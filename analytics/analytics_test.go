@@ -288,7 +288,7 @@ func (s *story) window() report.SeriesQuery {
 func TestAgreesWithADumbSum(t *testing.T) {
 	lives := uint64(4)
 	if os.Getenv("STEER_LONG") != "" {
-		lives = 60
+		lives = 20
 	}
 	for seed := range lives {
 		s := &story{rig: start(t, t.TempDir(), begin), rand: rand.New(rand.NewPCG(seed, 7))}

@@ -59,6 +59,9 @@ type Server struct {
 	unsaved  bool
 
 	wake chan struct{} // 1 deep: current is to be written to disk
+	// pressing, 1 deep: it is to be written at once, since what is on disk would not do after a restart.
+	pressing chan struct{}
+	kept     atomic.Bool // current is on disk
 }
 
 // New binds the sockets and loads the map last kept on disk, so that Run answers from the first packet on. A damaged
@@ -73,12 +76,12 @@ func New(cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Server, erro
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1),
+		cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1), pressing: make(chan struct{}, 1),
 		cookies: answers.Cookies,
 	}
 	s.signing.init(&answers)
 	s.responder = answer.NewResponder(answers)
-	if s.metrics, err = newMetrics(reg, s.mapInfo); err != nil {
+	if s.metrics, err = newMetrics(reg, s.mapInfo, &s.kept); err != nil {
 		return nil, fmt.Errorf("name server metrics: %w", err)
 	}
 	s.transfers = newTransfers(newNotifier(cfg.Listen, s.metrics.notifies, log), log)
@@ -145,11 +148,17 @@ func (s *Server) take(d *snapshot.DNS, anyVersion bool) error {
 	}
 	s.Confirm()
 	s.unsaved = true
+	s.kept.Store(false)
+	signal(s.wake)
+	return nil
+}
+
+// signal leaves word in a channel that is 1 deep.
+func signal(c chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 func (s *Server) swap(d *snapshot.DNS, fromDisk bool) error {

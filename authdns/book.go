@@ -25,12 +25,12 @@ func NewBook(cfg Config, log *slog.Logger) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1), cookies: answers.Cookies}
+	s := &Server{cfg: cfg, log: log, epoch: time.Now(), wake: make(chan struct{}, 1), pressing: make(chan struct{}, 1), cookies: answers.Cookies}
 	s.signing.init(&answers)
 	s.signing.publicOnly = true
 	s.responder = answer.NewResponder(answers)
 	// Of its own: the counters of a server that serves nobody are nobody's business.
-	if s.metrics, err = newMetrics(prometheus.NewRegistry(), s.mapInfo); err != nil {
+	if s.metrics, err = newMetrics(prometheus.NewRegistry(), s.mapInfo, &s.kept); err != nil {
 		return nil, err
 	}
 	return &Book{s}, nil

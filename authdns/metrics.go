@@ -33,7 +33,7 @@ type metrics struct {
 	collectors           []prometheus.Collector
 }
 
-func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, info func() MapInfo, kept *atomic.Bool) (*metrics, error) {
 	m := &metrics{}
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "steer_authdns_" + name, Help: help}, labels)
@@ -87,6 +87,12 @@ func newMetrics(reg prometheus.Registerer, info func() MapInfo) (*metrics, error
 	})
 	m.collectors = append(m.collectors, m.connections)
 	gauge("map_version", "Version of the map that answers; 0: none.", func() float64 { return float64(info().Version) })
+	gauge("map_kept", "1: the map that answers is on disk, and a restart goes on by it; 0: it is not yet.", func() float64 {
+		if kept.Load() {
+			return 1
+		}
+		return 0
+	})
 	gauge("map_age_seconds", "Time since control made the map that answers.", func() float64 { return info().Age.Seconds() })
 	gauge("control_silence_seconds", "Time since control was last heard; 0 where control is in this process.", func() float64 { return info().Silence.Seconds() })
 	gauge("map_names", "Names in the map that answers.", func() float64 { return float64(info().Names) })

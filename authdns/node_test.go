@@ -3,6 +3,7 @@ package authdns
 import (
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -135,11 +136,11 @@ func TestControlSilent(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		s := &Server{cfg: Config{SilentAfter: time.Minute}, epoch: time.Now(), responder: answer.NewResponder(answer.Config{MaxUDP: 1232})}
 		var err error
-		if s.metrics, err = newMetrics(reg, s.mapInfo); err != nil {
+		if s.metrics, err = newMetrics(reg, s.mapInfo, &s.kept); err != nil {
 			t.Fatal(err)
 		}
 		r := &running{Server: s, reg: reg}
-		s.wake = make(chan struct{}, 1)
+		s.wake, s.pressing = make(chan struct{}, 1), make(chan struct{}, 1)
 		if err := s.Swap(dnstest.Map(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -181,4 +182,28 @@ func TestControlSilent(t *testing.T) {
 			t.Error("silence is counted where nobody asked for it")
 		}
 	})
+}
+
+// TestKeysAreKeptAtOnce: a map whose keys can be opened, after one whose could not, is on disk without the pause between two
+// writes: a restart by the one before could not sign.
+//
+// Covers: A2, issue5 map file
+func TestKeysAreKeptAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "dns.map")
+	r := start(t, Config{StateFile: file, StateEvery: time.Hour}, dnstest.Map(t))
+	kept := func(version uint64) bool {
+		d, err := ReadMap(file)
+		return err == nil && d.Version == version && r.metric(t, "steer_authdns_map_kept") == 1
+	}
+	eventually(t, "the first map is on disk", func() bool { return kept(dnstest.Map(t).Version) })
+	next := *dnstest.Map(t)
+	next.Version++
+	if err := r.Swap(&next); err != nil {
+		t.Fatal(err)
+	}
+	if kept(next.Version) || r.metric(t, "steer_authdns_map_kept") != 0 {
+		t.Error("a map that does not press was written an hour early")
+	}
+	signal(r.pressing)
+	eventually(t, "the next one is on disk", func() bool { return kept(next.Version) })
 }

@@ -49,6 +49,7 @@ func (s *Server) takeSecrets(next *snapshot.Sealed) {
 		s.useCookies(secrets.Cookies)
 		s.transfers.takeKeys(secrets.Keys)
 		if g.trouble.Store(nil); was != nil {
+			signal(s.pressing)
 			s.log.Info("the secrets that name servers share are here again")
 		}
 		return

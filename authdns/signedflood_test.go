@@ -102,7 +102,7 @@ func TestSignedFlood(t *testing.T) {
 
 	rounds, pairs := 3, 1600
 	if os.Getenv("STEER_LONG") != "" {
-		rounds, pairs = 9, 16_000
+		rounds, pairs = 9, 6000
 	}
 	var ratios []float64
 	began := time.Now()

@@ -110,6 +110,7 @@ func (s *Server) takeKeys(next *snapshot.Signing) {
 	if ringErr == nil {
 		g.trouble.Store(nil)
 		if was != nil {
+			signal(s.pressing)
 			s.log.Info("every signed zone has its keys again")
 		}
 		return

@@ -56,6 +56,7 @@ func (s *Server) loadState() {
 		s.setAside(&atomicfile.DamagedError{Path: s.cfg.StateFile, Why: "it is whole but its map does not validate: " + err.Error()})
 		return
 	}
+	s.kept.Store(true)
 	s.log.Info("answering by the map on disk until control sends a newer one", "file", s.cfg.StateFile,
 		"version", d.Version, "created", d.Created, "names", s.responder.Index().Names())
 }
@@ -73,7 +74,8 @@ func (s *Server) setAside(why error) {
 }
 
 // keepState writes the newest map to disk until ctx ends, and at the end: the first change at once, then at most one write
-// every StateEvery, and of a large map fewer. Queries and swaps never wait for it.
+// every StateEvery, and of a large map fewer, but at once one whose keys can be opened after one whose could not. Queries and
+// swaps never wait for it.
 func (s *Server) keepState(ctx context.Context) {
 	if s.cfg.StateFile == "" {
 		return
@@ -86,6 +88,7 @@ func (s *Server) keepState(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
+		case <-s.pressing:
 		}
 		select {
 		case <-ctx.Done():
@@ -120,6 +123,9 @@ func (s *Server) saveState(ctx context.Context) {
 	s.metrics.saved(err)
 	if err == nil {
 		s.removeOpenKeys()
+		s.mu.Lock()
+		s.kept.Store(s.current == d)
+		s.mu.Unlock()
 	}
 	if err != nil {
 		s.mu.Lock()

@@ -62,10 +62,7 @@ func (t *transfers) take(d *snapshot.DNS, anew bool) {
 	t.newest, t.anew = d, t.anew || anew
 	t.taken++
 	t.mu.Unlock()
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	signal(t.wake)
 }
 
 // run follows the map until ctx ends.

@@ -430,7 +430,7 @@ func TestTableAgainstDumbReader(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	worlds := 150
 	if os.Getenv("STEER_LONG") != "" {
-		worlds = 3000
+		worlds = 1000
 	}
 	for range worlds {
 		w := randomWorld(t, r)

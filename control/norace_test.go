@@ -1,0 +1,6 @@
+//go:build !race
+
+package control
+
+// underRace: the race detector is off.
+const underRace = false
