@@ -96,7 +96,9 @@ code-passes-staticcheck: ## staticcheck has no remark
 # seed is printed with a failure.
 # Vet has a step of its own: go test would vet everything that is linked, the store included, once more for each way of
 # building it.
-RACE  := CGO_ENABLED=1 $(TESTSUM) run
+# A raced process sleeps a second before it exits, for races between threads that are about to end; races are told when they
+# are seen, and there are hundreds of processes.
+RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TESTSUM) run
 # Script sessions wait for processes most of the time, so more of them run at once than there are cores.
 FLAGS := -vet=off -count=1 -shuffle=on -parallel 4
 # Thousands of random timelines through the pure core and its second implementation: there is nothing to race, and the

@@ -85,6 +85,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("STEER_LONG", os.Getenv("STEER_LONG"))
+	env.Setenv("GORACE", os.Getenv("GORACE")) // steer is this test binary, raced or not
 	scenarios, err := filepath.Abs(filepath.Join("..", "..", "steering", "steertest", "testdata", "scenarios"))
 	env.Setenv("SCENARIOS", scenarios)
 	// What every session of `steer up` gives: ports that are free, and little to say.
