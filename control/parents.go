@@ -41,6 +41,7 @@ type parentLook struct {
 	wall    time.Time
 	at      steering.Instant
 	awaited string // the DS that was looked for; "": that none is left
+	forms   []string
 	times   int    // it was looked for
 }
 
@@ -84,6 +85,7 @@ type parentQuestion struct {
 	zone    string
 	awaits  bool
 	awaited string
+	forms   []string // that DS with each digest
 	ours    []string // the DS of its key-signing keys
 	signed  bool     // some DS was seen before
 }
@@ -124,11 +126,11 @@ func (c *Control) dueParents() (out []parentQuestion) {
 func questionOf(zone string, s *zonekeys.State) parentQuestion {
 	q := parentQuestion{zone: zone, awaits: s.AwaitsParent()}
 	if want := s.WantsDS(); want != nil && !s.Leaving {
-		q.awaited = want.DS(zone)
+		q.awaited, q.forms = want.DS(zone), want.DSForms(zone)
 	}
 	for i := range s.Keys {
 		if k := &s.Keys[i]; k.KSK {
-			q.ours = append(q.ours, k.DS(zone))
+			q.ours = append(q.ours, k.DSForms(zone)...)
 			q.signed = q.signed || k.Stage == zonekeys.Active
 		}
 	}
@@ -138,7 +140,7 @@ func questionOf(zone string, s *zonekeys.State) parentQuestion {
 // askParent asks one parent, and goes on by what all of its name servers say.
 func (c *Control) askParent(ctx context.Context, q parentQuestion) {
 	p := &c.parents
-	look := parentLook{wall: c.wallNow().UTC(), at: c.clock.Now(), awaited: q.awaited} // from before: what is there later was not seen
+	look := parentLook{wall: c.wallNow().UTC(), at: c.clock.Now(), awaited: q.awaited, forms: q.forms} // from before: what is there later was not seen
 	look.Look = p.asker.Ask(ctx, q.zone)
 	if ctx.Err() != nil {
 		return
@@ -150,7 +152,7 @@ func (c *Control) askParent(ctx context.Context, q parentQuestion) {
 	}
 	p.looks[q.zone] = look
 	p.mu.Unlock()
-	v := look.Judge(q.awaited)
+	v := look.Judge(q.forms...)
 	c.judgeParent(&q, &look, v)
 	if q.awaits && (q.awaited != "" && v.Has || q.awaited == "" && v.None) {
 		if err := c.parentDone(ctx, &q, &look, v); err != nil && ctx.Err() == nil {
@@ -220,7 +222,7 @@ func (p *parents) view(zone string) *api.ParentLook {
 	}
 	for i := range look.Servers {
 		s := &look.Servers[i]
-		one := api.ParentServer{Name: strings.TrimSuffix(s.Name, "."), DS: append([]string{}, s.DS...), TTLSeconds: s.TTL.Seconds(), Wanted: s.Err == nil && (look.awaited == "" && len(s.DS) == 0 || slices.Contains(s.DS, look.awaited))}
+		one := api.ParentServer{Name: strings.TrimSuffix(s.Name, "."), DS: append([]string{}, s.DS...), TTLSeconds: s.TTL.Seconds(), Wanted: s.Err == nil && (look.awaited == "" && len(s.DS) == 0 || slices.ContainsFunc(s.DS, func(ds string) bool { return slices.Contains(look.forms, ds) }))}
 		if s.Address.IsValid() {
 			one.Address = s.Address.String()
 		}

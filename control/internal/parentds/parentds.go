@@ -231,9 +231,9 @@ type Verdict struct {
 	TTL time.Duration
 }
 
-// Judge says what a look says of one DS, as Server.DS has it. An address that does not answer does not count while the same name
+// Judge says what a look says of one DS, in any of the forms a parent may give it, as Server.DS has them. An address that does not answer does not count while the same name
 // server answers at another: control may have no IPv6.
-func (l *Look) Judge(ds string) Verdict {
+func (l *Look) Judge(forms ...string) Verdict {
 	v := Verdict{Complete: l.Err == nil && len(l.Servers) > 0, Has: true, None: true}
 	answered := map[string]bool{}
 	for i := range l.Servers {
@@ -242,7 +242,7 @@ func (l *Look) Judge(ds string) Verdict {
 		if s.Err != nil {
 			continue
 		}
-		v.Has = v.Has && slices.Contains(s.DS, ds)
+		v.Has = v.Has && s.has(forms)
 		v.None = v.None && len(s.DS) == 0
 		v.TTL = max(v.TTL, s.TTL)
 	}
@@ -255,7 +255,9 @@ func (l *Look) Judge(ds string) Verdict {
 
 // Any reports whether some DS that was seen is one of a list.
 func (l *Look) Any(list []string) bool {
-	return slices.ContainsFunc(l.Servers, func(s Server) bool {
-		return slices.ContainsFunc(s.DS, func(ds string) bool { return slices.Contains(list, ds) })
-	})
+	return slices.ContainsFunc(l.Servers, func(s Server) bool { return s.has(list) })
+}
+
+func (s *Server) has(list []string) bool {
+	return slices.ContainsFunc(s.DS, func(ds string) bool { return slices.Contains(list, ds) })
 }

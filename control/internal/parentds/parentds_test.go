@@ -126,7 +126,7 @@ func TestAsk(t *testing.T) {
 	}
 	l := (&Asker{Resolver: "192.0.2.1:53", Exchange: example().exchange}).Ask(t.Context(), "gslb.example.net.")
 	if l.Parent != "example.net." || len(l.Servers) != 3 || l.Servers[0].Name != "a.ns.test." || fmt.Sprint(l.Servers[0].DS) != "["+oldDS+" "+newDS+"]" ||
-		!l.Any([]string{"x", oldDS}) || l.Any([]string{"x"}) {
+		!l.Any([]string{"x", oldDS}) || l.Any([]string{"x"}) || !l.Judge("x", newDS).Has || l.Judge("x").Has || l.Judge().Has {
 		t.Errorf("%+v", l)
 	}
 	if l := (&Asker{}).Ask(t.Context(), "."); l.Err == nil || l.Judge("").Complete {

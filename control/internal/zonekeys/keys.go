@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ const (
 	protocol     = 3
 	algorithm    = 13 // ECDSAP256SHA256, RFC 6605
 	digestSHA256 = 2  // RFC 4509
+	digestSHA384 = 4  // RFC 6605
 	publicLen    = 64
 )
 
@@ -65,6 +67,13 @@ func tagOf(data []byte) uint16 {
 func (k *Key) DS(zone string) string {
 	sum := sha256.Sum256(append(wireName(zone), k.data()...))
 	return fmt.Sprintf("%d %d %d %X", k.Tag, algorithm, digestSHA256, sum)
+}
+
+// DSForms are the DS that a parent may make of a key, that of DS first. One with SHA-1 alone is no good to validators any more
+// (RFC 9905), so it is none of them.
+func (k *Key) DSForms(zone string) []string {
+	sum := sha512.Sum384(append(wireName(zone), k.data()...))
+	return []string{k.DS(zone), fmt.Sprintf("%d %d %d %X", k.Tag, algorithm, digestSHA384, sum)}
 }
 
 // wireName is a host name in wire form.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/miekg/dns"
 )
 
 const (
@@ -366,6 +368,14 @@ func TestGeneratedKeys(t *testing.T) {
 	k.Tag = tagOf(k.data())
 	if got, want := k.DS("example.net."), "55648 13 2 B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	record := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "example.net.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: 257, Protocol: 3, Algorithm: 13, PublicKey: base64.StdEncoding.EncodeToString(public)}
+	for i, digest := range []uint8{dns.SHA256, dns.SHA384} {
+		ds := record.ToDS(digest)
+		want := fmt.Sprintf("%d %d %d %s", ds.KeyTag, ds.Algorithm, ds.DigestType, strings.ToUpper(ds.Digest))
+		if got := k.DSForms("example.net.")[i]; got != want {
+			t.Errorf("with digest %d: %s, want %s", digest, got, want)
+		}
 	}
 	tries := 0
 	made, secret, err := Generate(false, time.Unix(1e9, 0), func(uint16) bool { tries++; return tries < 3 })
