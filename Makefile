@@ -259,9 +259,22 @@ bench-dns: build ## compare name servers in one run (dnsperf; bind9-utils; what 
 	@bin/dnsbench -steer bin/steer -nameserver bin/nameserver -out bench/results $(BENCH_DNS_FLAGS)
 
 .PHONY: bench-edge
-bench-edge: ## compare the gateway with HAProxy and NGINX in one run (needs Debian's haproxy, nginx-light and wrk)
+bench-edge: build ## compare gateways in one run (needs wrk and nghttp2-client; what there is of haproxy, nginx-light, caddy, traefik)
 	@go build -o bin/gateway ./bench/gateway
-	@GATEWAY=$(CURDIR)/bin/gateway bench/gateway/run.sh
+	@cd tools && go build -o ../bin/edgebench ./edgebench
+	@bin/edgebench -steer bin/steer -gateway bin/gateway -out bench/results $(BENCH_EDGE_FLAGS)
+
+.PHONY: acme
+acme: bin/pebble ## order certificates from pebble, the test authority of Let's Encrypt (fetches and builds it)
+	@PEBBLE=$(CURDIR)/bin/pebble go test -count=1 -v -run '^TestPebble' ./control
+
+bin/pebble:
+	@GOBIN=$(CURDIR)/bin go install github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1
+
+.PHONY: h2spec
+h2spec: build ## what h2spec says of the gateway, to bench/results/h2spec.txt (needs h2spec: in the path, or H2SPEC=)
+	@go build -o bin/h2spec-origin ./bench/h2spec
+	@STEER=$(CURDIR)/bin/steer ORIGIN=$(CURDIR)/bin/h2spec-origin OUT=$(CURDIR)/bench/results/h2spec.txt bench/h2spec/run.sh
 
 .PHONY: fuzz-dns
 fuzz-dns: $(TESTSUM) ## every fuzz target of the name server and its maps for 30 minutes of a processor, over as many runs as it takes

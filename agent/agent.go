@@ -11,6 +11,7 @@
 //	node.json   name, cluster and roles: written last, so that with it a join is whole
 //	node.state  what control said last of the node itself: drained or not
 //	probe.tasks the last probe snapshot
+//	edge.snapshot the last snapshot of the gateway, its secrets sealed
 //
 // Each is replaced as a whole (internal/atomicfile). A process killed at any point of a join starts again with the same
 // key, for which control gives a certificate again while the token lives.
@@ -44,6 +45,7 @@ import (
 const (
 	RoleDNS   = pki.RoleDNS   // follows snapshot.DNS
 	RoleProbe = pki.RoleProbe // follows snapshot.Probe and ships observations
+	RoleEdge  = pki.RoleEdge  // follows snapshot.EdgePack
 )
 
 // Config of an Agent. Dir, Roles, and Name or an identity in Dir are needed.
@@ -99,8 +101,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("agent config: Spool and the durations may not be negative")
 	}
 	for _, r := range c.Roles {
-		if r != RoleDNS && r != RoleProbe {
-			return c, fmt.Errorf("agent config: there is no role %q: want %s or %s", r, RoleDNS, RoleProbe)
+		if r != RoleDNS && r != RoleProbe && r != RoleEdge {
+			return c, fmt.Errorf("agent config: there is no role %q: want %s, %s or %s", r, RoleDNS, RoleProbe, RoleEdge)
 		}
 	}
 	return c, nil
@@ -127,10 +129,11 @@ type ProbePlane interface {
 	Once(ctx context.Context, t snapshot.ProbeTask) report.Observation
 }
 
-// Planes are what the agent feeds. One is needed for each role, the other is nil.
+// Planes are what the agent feeds. One is needed for each role, the others are nil.
 type Planes struct {
 	DNS   DNSPlane
 	Probe ProbePlane
+	Edge  EdgePlane
 }
 
 // Agent is the node's half. Make it with New; it works while Run runs. Its other methods may be called at any time,
@@ -230,6 +233,9 @@ func (a *Agent) kinds() []string {
 	if a.has(RoleProbe) {
 		k = append(k, report.SnapshotProbe)
 	}
+	if a.has(RoleEdge) {
+		k = append(k, report.SnapshotEdge)
+	}
 	return k
 }
 
@@ -237,7 +243,7 @@ func (a *Agent) kinds() []string {
 // node can never join as it is and has nothing to go on with: the error then is the *pki.Refusal of control, or says
 // what is missing.
 func (a *Agent) Run(ctx context.Context, p Planes) error {
-	if a.has(RoleDNS) == (p.DNS == nil) || a.has(RoleProbe) == (p.Probe == nil) {
+	if a.has(RoleDNS) == (p.DNS == nil) || a.has(RoleProbe) == (p.Probe == nil) || a.has(RoleEdge) == (p.Edge == nil) {
 		return fmt.Errorf("agent: the roles are %s, and the planes given are others", strings.Join(a.cfg.Roles, ", "))
 	}
 	base := a.loadTasks(p.Probe)
@@ -259,6 +265,12 @@ func (a *Agent) Run(ctx context.Context, p Planes) error {
 		g.Go("probe tasks on disk", f.saver.run)
 		g.Go("probe acks", func(ctx context.Context) error { return a.sendAcks(ctx, report.SnapshotProbe) })
 		g.Go("observations", func(ctx context.Context) error { return a.ship(ctx) })
+	}
+	if p.Edge != nil {
+		f := newEdgeFollower(a, p.Edge)
+		g.Go("edge snapshots", f.run)
+		g.Go("edge snapshot on disk", f.saver.run)
+		g.Go("edge acks", func(ctx context.Context) error { return a.sendAcks(ctx, report.SnapshotEdge) })
 	}
 	return g.Wait()
 }

@@ -25,6 +25,7 @@ const (
 	certFile      = "node.crt"
 	stateFile     = "node.state"
 	tasksFile     = "probe.tasks"
+	edgeFile      = "edge.snapshot"
 )
 
 const (

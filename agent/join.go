@@ -25,17 +25,22 @@ func (a *Agent) enter(ctx context.Context, p Planes) error {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if p.DNS == nil || p.DNS.Current() == nil {
+		if !p.serve() {
 			return err
 		}
 		// An operator has to help, and clients need answers until then.
-		a.complain("identity", "NODE_NOT_JOINED", "this node cannot join, and answers by the map on disk", err)
+		a.complain("identity", "NODE_NOT_JOINED", "this node cannot join, and goes on by what is on disk", err)
 		wait(ctx, shortened(hopeless, a.jitter), nil)
 	}
 	if ctx.Err() == nil {
 		a.link.set(a.memberSession(a.identity()))
 	}
 	return nil
+}
+
+// serve reports whether somebody is served by what was on disk.
+func (p *Planes) serve() bool {
+	return p.DNS != nil && p.DNS.Current() != nil || p.Edge != nil && p.Edge.State().Version > 0
 }
 
 // join asks until control gives an identity or refuses for good.

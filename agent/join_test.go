@@ -317,7 +317,7 @@ func TestConfig(t *testing.T) {
 		for name, change := range map[string]func(*Config){
 			"Dir is empty":      func(c *Config) { c.Dir = "" },
 			"Roles is empty":    func(c *Config) { c.Roles = nil },
-			"no role":           func(c *Config) { c.Roles = []string{"edge"} },
+			"no role":           func(c *Config) { c.Roles = []string{"relay"} },
 			"Servers is empty":  func(c *Config) { c.Servers = nil },
 			"a name is missing": func(c *Config) { c.Name = "" },
 			"negative":          func(c *Config) { c.Spool = -1 },

@@ -43,6 +43,12 @@ type updater interface {
 	Update(ctx context.Context, u report.Update) (report.UpdateResult, error)
 }
 
+// gatewayLink brings snapshots and questions to a gateway, and takes its answers.
+type gatewayLink interface {
+	FollowEdge(ctx context.Context, have uint64, take func(wire.EdgeUpdate) error) error
+	Explained(ctx context.Context, askID string, a report.EdgeAnswer, failure string) error
+}
+
 // session is one client of control: connections under one certificate. A *wire.Client is all of it.
 type session struct {
 	enroll enroller
@@ -50,13 +56,14 @@ type session struct {
 	up     shipper
 	result answerer
 	update updater
+	edge   gatewayLink
 	close  func()
 }
 
 // dial makes a session. It connects when something is called.
 func (a *Agent) dial(c wire.ClientConfig) session {
 	client := wire.NewClient(c)
-	return session{enroll: client, down: client, up: client, result: client, update: client, close: client.Close}
+	return session{enroll: client, down: client, up: client, result: client, update: client, edge: client, close: client.Close}
 }
 
 func (a *Agent) clientConfig() wire.ClientConfig {

@@ -33,7 +33,7 @@ type probeFollower struct {
 	base  *snapshot.Probe // what deltas are applied to: the tasks in use
 	whole bool            // ask for all tasks, whatever base is
 	told  bool            // control has said on this stream what it set for the node
-	saver *saver
+	saver *saver[*snapshot.Probe]
 	asks  chan struct{} // a place for each probe under way
 	wg    sync.WaitGroup
 }
@@ -41,7 +41,10 @@ type probeFollower struct {
 func newProbeFollower(a *Agent, plane ProbePlane, base *snapshot.Probe) *probeFollower {
 	return &probeFollower{
 		a: a, plane: plane, base: base, asks: make(chan struct{}, maxAsks),
-		saver: &saver{a: a, box: newMailbox[*snapshot.Probe]()},
+		saver: &saver[*snapshot.Probe]{
+			a: a, box: newMailbox[*snapshot.Probe](), file: tasksFile, kind: tasksKind, version: tasksVersion,
+			about: "tasksDisk", trouble: "the probe tasks cannot be kept on disk: a restart would begin with older ones",
+		},
 	}
 }
 
@@ -161,45 +164,6 @@ func (f *probeFollower) once(ctx context.Context, q wire.Ask) (o report.Observat
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(q.Timeout, 0), askTime))
 	defer cancel()
 	return f.plane.Once(ctx, q.Task), ""
-}
-
-// saver keeps the newest tasks on disk: the first change at once, then at most one write every Config.SaveEvery.
-type saver struct {
-	a   *Agent
-	box *mailbox[*snapshot.Probe]
-}
-
-func (s *saver) run(ctx context.Context) error {
-	defer s.save()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.box.more:
-		}
-		s.save()
-		if !wait(ctx, s.a.cfg.SaveEvery, nil) {
-			return nil
-		}
-	}
-}
-
-// save writes what waits. What cannot be written is tried again with the next change, and at the end.
-func (s *saver) save() {
-	tasks, ok := s.box.take()
-	if !ok {
-		return
-	}
-	b, err := json.Marshal(tasks)
-	if err == nil {
-		err = s.a.store.keep(s.a.store.path(tasksFile), tasksKind, tasksVersion, b)
-	}
-	if err != nil {
-		s.a.complain("tasksDisk", "NODE_DISK", "the probe tasks cannot be kept on disk: a restart would begin with older ones", err)
-		s.box.restore(tasks)
-		return
-	}
-	s.a.settle("tasksDisk")
 }
 
 // loadTasks makes the prober start with the tasks on disk. Whatever is wrong with them, the point starts without and

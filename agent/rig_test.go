@@ -36,6 +36,7 @@ type fakeControl struct {
 	renew    func() error
 	dns      dnsStream // nil: away
 	probe    probeStream
+	edge     edgeStream
 	up       func(call string) error // for ack, observe, status, result
 	calls    map[string][]time.Duration
 	sessions int
@@ -56,6 +57,7 @@ type heard struct {
 type (
 	dnsStream   func(ctx context.Context, have uint64, take func(wire.Update) error) error
 	probeStream func(ctx context.Context, have uint64, take func(wire.ProbeUpdate) error) error
+	edgeStream  func(ctx context.Context, have uint64, take func(wire.EdgeUpdate) error) error
 )
 
 var (
@@ -118,7 +120,7 @@ func (c *fakeControl) connect(wire.ClientConfig) session {
 	c.sessions++
 	closed, stop := context.WithCancel(context.Background())
 	s := &fakeSession{c: c, closed: closed}
-	return session{enroll: s, down: s, up: s, result: s, close: func() {
+	return session{enroll: s, down: s, up: s, result: s, edge: s, close: func() {
 		c.mu.Lock()
 		c.closed++
 		c.mu.Unlock()
@@ -190,6 +192,27 @@ func (s *fakeSession) FollowProbe(ctx context.Context, have uint64, take func(wi
 	ctx, cancel := s.stream(ctx)
 	defer cancel()
 	return follow(ctx, have, take)
+}
+
+func (s *fakeSession) FollowEdge(ctx context.Context, have uint64, take func(wire.EdgeUpdate) error) error {
+	s.c.note("edge")
+	s.c.mu.Lock()
+	s.c.record.haves = append(s.c.record.haves, have)
+	follow := s.c.edge
+	s.c.mu.Unlock()
+	if follow == nil {
+		return errAway
+	}
+	ctx, cancel := s.stream(ctx)
+	defer cancel()
+	return follow(ctx, have, take)
+}
+
+func (s *fakeSession) Explained(_ context.Context, id string, a report.EdgeAnswer, failure string) error {
+	s.c.mu.Lock()
+	s.c.record.results = append(s.c.record.results, id+" "+a.Origin+" "+failure)
+	s.c.mu.Unlock()
+	return s.said("result")
 }
 
 func (s *fakeSession) said(call string) error {
@@ -323,6 +346,7 @@ type rig struct {
 	control *fakeControl
 	dns     *fakeDNS
 	probe   *fakeProbe
+	edge    *fakeEdge
 	agent   *Agent
 	log     *bytes.Buffer
 	reg     *prometheus.Registry
@@ -337,7 +361,7 @@ func newRig(t *testing.T, roles ...string) *rig {
 	c := newFakeControl(t)
 	r := &rig{
 		t: t, dir: t.TempDir(), control: c, log: &bytes.Buffer{},
-		dns: &fakeDNS{bad: map[uint64]bool{}}, probe: &fakeProbe{point: "tokyo"},
+		dns: &fakeDNS{bad: map[uint64]bool{}}, probe: &fakeProbe{point: "tokyo"}, edge: &fakeEdge{},
 	}
 	r.cfg = Config{
 		Dir: r.dir, Servers: []string{"https://control:7072"}, Name: "tokyo", Roles: roles, Program: "test",
@@ -385,6 +409,9 @@ func (r *rig) planes() (p Planes) {
 	}
 	if r.agent.has(RoleProbe) {
 		p.Probe = r.probe
+	}
+	if r.agent.has(RoleEdge) {
+		p.Edge = r.edge
 	}
 	return p
 }

@@ -165,5 +165,9 @@ func (a *Agent) status(p Planes) report.NodeStatus {
 		waiting, _, dropped := a.spool.counts()
 		s.Tasks = &report.NodeTasks{Version: version, Tasks: len(tasks), Spooled: waiting, Dropped: dropped}
 	}
+	if p.Edge != nil {
+		e := p.Edge.State()
+		s.Edge = &e
+	}
 	return s
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/miekg/dns"
 
 	"steerpoint/authdns/internal/dnstest"
-	"steerpoint/authdns/internal/proxyproto"
 	"steerpoint/authdns/internal/server"
+	"steerpoint/internal/proxyproto"
 	"steerpoint/snapshot"
 )
 

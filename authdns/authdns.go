@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"steerpoint/authdns/internal/answer"
-	"steerpoint/authdns/internal/certs"
 	"steerpoint/authdns/internal/cookie"
 	"steerpoint/authdns/internal/server"
+	"steerpoint/internal/certfile"
 	"steerpoint/snapshot"
 )
 
@@ -42,7 +42,7 @@ type Server struct {
 	responder *answer.Responder
 	cookies   *cookie.Keys
 	sockets   *server.Server
-	certs     *certs.Source // of DoT and DoH; nil: there is none
+	certs     *certfile.Source // of DoT and DoH; nil: there is none
 	metrics   *metrics
 	transfers *transfers
 	updates   *updates

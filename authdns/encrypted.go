@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"steerpoint/authdns/internal/answer"
-	"steerpoint/authdns/internal/certs"
 	"steerpoint/authdns/internal/cookie"
 	"steerpoint/authdns/internal/doh"
-	"steerpoint/authdns/internal/proxyproto"
 	"steerpoint/authdns/internal/server"
+	"steerpoint/internal/certfile"
+	"steerpoint/internal/proxyproto"
 	"steerpoint/snapshot"
 )
 
@@ -39,10 +39,10 @@ func (s *Server) openEncrypted(sockets *server.Config, reg prometheus.Registerer
 	}
 	var err error
 	if s.cfg.Certificate == "" {
-		s.certs, err = certs.Make(time.Now())
+		s.certs, err = certfile.Make("steer name server", time.Now())
 		s.log.Info("the certificate of DoT and DoH is made here, and nobody vouches for it: name one with --dns-certificate FILE")
 	} else {
-		s.certs, err = certs.Load(s.cfg.Certificate, s.cfg.Key)
+		s.certs, err = certfile.Load(s.cfg.Certificate, s.cfg.Key)
 	}
 	if err != nil {
 		return fmt.Errorf("DNS_CERTIFICATE: the encrypted listeners cannot be opened: %w: give a certificate and its key in PEM form "+

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"steerpoint/authdns/internal/dnstest"
-	"steerpoint/authdns/internal/proxyproto"
 	"steerpoint/authdns/internal/server"
+	"steerpoint/internal/proxyproto"
 )
 
 // TestRateLimitConfig: what cannot be is refused, and what is zero has its default.

@@ -52,6 +52,8 @@ func (a *alarms) set(code, subject string, on bool, message string) {
 	switch {
 	case code == api.AlarmEdgeCert:
 		e.Service, e.Edge = service, rule
+	case code == api.AlarmOriginsDown:
+		e.Service = service
 	case rule != "":
 		e.Service, e.Rule = service, rule
 	}

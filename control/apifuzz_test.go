@@ -74,7 +74,7 @@ type fuzzed struct {
 func startFuzzed(t *testing.T) *fuzzed {
 	h, dir := newHook(t), t.TempDir()
 	keyFile(t, dir)
-	r := start(t, dir, nil, quickNews, withHub(&hub{}), withSeries(&kept{}), func(cfg *Config, d *Deps) {
+	r := start(t, dir, nil, quickNews, withHub(&hub{}), withSeries(&kept{}), withGateway, func(cfg *Config, d *Deps) {
 		cfg.Rate = 1e9
 		d.Probe = func(_ context.Context, point string, _ snapshot.ProbeTask) (report.Observation, error) {
 			return report.Observation{Point: point, OK: true, Latency: time.Millisecond}, nil
@@ -125,7 +125,7 @@ func (f *fuzzed) prepare(m *maker) {
 			f.t.Fatal(err)
 		}
 	}
-	f.apply(signedYAML, shopYAML, spareYAML, f.hook.notifier("pager", "on: [switch]\n"))
+	f.apply(signedYAML, shopYAML, spareYAML, f.hook.notifier("pager", "on: [switch]\n"), unreachedYAML)
 	for _, name := range []string{"fra1", "ams1"} {
 		if n, ok := f.roster.Node(name); ok && !n.Revoked.IsZero() {
 			if err := f.client.RemoveNode(f.t.Context(), name); err != nil {

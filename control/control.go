@@ -81,6 +81,8 @@ type Config struct {
 	ParentResolver string
 	// SealKey is the file of the sealing key, by which Secrets are kept; made if absent. "": seal.key in Data.
 	SealKey string
+	// ACME says how certificates are ordered for domains that say auto.
+	ACME ACMEConfig
 }
 
 // Publisher takes snapshots to those who work by them. It returns when those in this process do, and waits for no node.
@@ -134,6 +136,13 @@ type Deps struct {
 	Series SeriesReader
 	// Gateways takes what gateways work by; nil: there are none.
 	Gateways Gateways
+	// EdgeNodes takes what goes to gateways on other machines; it waits for none. nil: there can be none.
+	EdgeNodes func(*snapshot.EdgePack)
+	// GatewayState says what the gateway in this process serves by and knows; nil: there is none.
+	GatewayState func() report.NodeEdge
+	// AskGateway asks a gateway what it would do with a request: that of this process by the name of its node, or a joined one. nil:
+	// none can be asked.
+	AskGateway func(ctx context.Context, node string, q report.EdgeQuestion) (report.EdgeAnswer, error)
 	// Listeners tells the bound addresses of other roles, for status; nil: none.
 	Listeners func() map[string]string
 
@@ -201,6 +210,9 @@ type Control struct {
 	cookies  cookies
 	dnssec   dnssec
 	edges    edges
+	gateways gatewayNodes
+	orders   orders
+	certEnds endsNow
 	shared   shared
 	parents  parents
 	updates  updates
@@ -325,6 +337,9 @@ func (c *Control) open(ctx context.Context) error {
 	if err := c.openDNSSEC(ctx); err != nil { // before the sealing key is looked for: it is known then whether one is needed
 		return err
 	}
+	if err := c.openOrders(ctx); err != nil { // for the same reason
+		return err
+	}
 	if err := c.restore(ctx); err != nil {
 		return err
 	}
@@ -409,6 +424,7 @@ func (c *Control) Run(ctx context.Context) error {
 	g.Go("DNS cookies", c.turnCookies)
 	g.Go("zone keys", c.keepZoneKeys)
 	g.Go("gateways", c.publishEdges)
+	g.Go("certificates", c.keepOrders)
 	g.Go("shared secrets", c.keepShared)
 	g.Go("parents of signed zones", c.watchParents)
 	err := g.Wait()

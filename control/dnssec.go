@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -140,7 +139,9 @@ func (c *Control) loadZoneKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.secrets.needed.Store(len(list) > 0)
+	if len(list) > 0 {
+		c.secrets.needed.Store(true)
+	}
 	zones := map[string]*keptKeys{}
 	for _, rec := range list {
 		k := &keptKeys{record: rec, sealed: new(seal.Sealed)}
@@ -529,23 +530,8 @@ func (c *Control) keyReaders() (readers []envelope.Reader, names string) {
 	if c.dnssec.local != nil {
 		readers = append(readers, c.dnssec.local)
 	}
-	for _, v := range c.roster.Views(c.clock.Moment()) {
-		if !v.Has(roster.RoleDNS) || !v.Record.Revoked.IsZero() || len(v.Record.PublicKey) == 0 {
-			continue
-		}
-		pub, err := x509.ParsePKIXPublicKey(v.Record.PublicKey)
-		if err != nil {
-			continue
-		}
-		if r, err := envelope.ReaderOf(pub); err == nil {
-			readers = append(readers, r)
-		}
-	}
-	list := make([]string, len(readers))
-	for i, r := range readers {
-		list[i] = r.Name()
-	}
-	return readers, namesOf(list)
+	readers = append(readers, c.nodeReaders(roster.RoleDNS)...)
+	return readers, readerNames(readers)
 }
 
 // signedZones lists what is to be signed, by name. The caller holds the lock.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"steerpoint/control/api"
+	"steerpoint/control/internal/store"
 	"steerpoint/internal/dnsupdate"
 	"steerpoint/report"
 	"steerpoint/spec"
@@ -148,12 +149,17 @@ func updateRefused(err error) report.UpdateResult {
 // writeUpdate writes what the message comes to and gives the revision that name servers are to answer by. What somebody else
 // writes meanwhile is met by working it out anew.
 func (c *Control) writeUpdate(ctx context.Context, node string, u *report.Update, parsed *dnsupdate.Update) (int64, error) {
+	return c.writeDynamic(ctx, func() (*change, error) { return c.changeOf(ctx, node, u, parsed) })
+}
+
+// writeDynamic writes a change of dynamic records that is worked out by work, which gives nil when nothing changes.
+func (c *Control) writeDynamic(ctx context.Context, work func() (*change, error)) (int64, error) {
 	if err := c.updates.one.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer c.updates.one.leave()
 	for try := 1; ; try++ {
-		ch, err := c.changeOf(ctx, node, u, parsed)
+		ch, err := work()
 		if err != nil {
 			return 0, err
 		}
@@ -187,12 +193,14 @@ func (c *Control) changeOf(ctx context.Context, node string, u *report.Update, p
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
+	return z.change(stored, changes, "key "+strings.TrimSuffix(u.Key, "."),
+		printable(fmt.Sprintf("DNS UPDATE from %s at name server %s: %s", u.Client, node, dnsupdate.Words(changes)), maxUpdateReason))
+}
+
+// change is the change of resources that changes of record sets come to.
+func (z *updateZone) change(stored map[string]store.Resource, changes []dnsupdate.Change, actor, reason string) (*change, error) {
 	doc := z.document(changes)
-	ch := &change{
-		actor:  "key " + strings.TrimSuffix(u.Key, "."),
-		reason: printable(fmt.Sprintf("DNS UPDATE from %s at name server %s: %s", u.Client, node, dnsupdate.Words(changes)), maxUpdateReason),
-		expect: map[string]int64{doc.Key(): stored[doc.Key()].Revision},
-	}
+	ch := &change{actor: actor, reason: reason, expect: map[string]int64{doc.Key(): stored[doc.Key()].Revision}}
 	if len(doc.DynamicRecords.Records) == 0 {
 		ch.remove = []string{doc.Key()}
 		return ch, nil
@@ -209,7 +217,7 @@ func (c *Control) changeOf(ctx context.Context, node string, u *report.Update, p
 		return nil, invalid(errs)
 	}
 	ch.docs = docs
-	return ch, z.unserved(set.With(docs...), changes)
+	return ch, z.unserved(z.set.With(docs...), changes)
 }
 
 // maxUpdateReason bounds what the audit trail says of an update, in octets.
@@ -227,11 +235,10 @@ type updateZone struct {
 // newUpdateZone finds the zone, and by what its holder may change it.
 func newUpdateZone(set *spec.Set, u *report.Update) (*updateZone, error) {
 	name := strings.TrimSuffix(u.Zone, ".")
-	i := slices.IndexFunc(set.Zones(), func(z *spec.Zone) bool { return string(z.Zone) == name })
-	if i < 0 {
+	z := openUpdateZone(set, name)
+	if z == nil {
 		return nil, &dnsupdate.Fault{Rcode: dnsupdate.NotAuth, Why: "there is no zone " + name}
 	}
-	z := &updateZone{set: set, zone: set.Zones()[i], static: map[string][]*spec.Record{}}
 	key := strings.TrimSuffix(u.Key, ".")
 	client, _ := netip.ParseAddr(u.Client)
 	for i := range z.zone.Update {
@@ -243,6 +250,16 @@ func newUpdateZone(set *spec.Set, u *report.Update) (*updateZone, error) {
 	if z.grant == nil {
 		return nil, &dnsupdate.Fault{Rcode: dnsupdate.Refused, Why: "the update section of Zone " + z.zone.Name + " does not let key " + key + " change anything from that address"}
 	}
+	return z, nil
+}
+
+// openUpdateZone finds the zone of a name, for who may change anything in it; nil: there is none.
+func openUpdateZone(set *spec.Set, name string) *updateZone {
+	i := slices.IndexFunc(set.Zones(), func(z *spec.Zone) bool { return string(z.Zone) == name })
+	if i < 0 {
+		return nil
+	}
+	z := &updateZone{set: set, zone: set.Zones()[i], static: map[string][]*spec.Record{}}
 	if z.dynamic = set.Dynamic(z.zone); z.dynamic == nil {
 		z.dynamic = &spec.DynamicRecords{Name: z.zone.Name}
 	}
@@ -251,7 +268,7 @@ func newUpdateZone(set *spec.Set, u *report.Update) (*updateZone, error) {
 			z.static[owner] = append(z.static[owner], &z.zone.Records[i])
 		}
 	}
-	return z, nil
+	return z
 }
 
 // May says why the key may not change records of a type at a name; nil: it may.

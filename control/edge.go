@@ -40,10 +40,7 @@ func (e *edges) setConfig(set *spec.Set) {
 	e.mu.Lock()
 	e.set = set
 	e.mu.Unlock()
-	select {
-	case e.news <- struct{}{}:
-	default: // it is to look already
-	}
+	e.mark()
 }
 
 func (e *edges) config() *spec.Set {
@@ -54,12 +51,12 @@ func (e *edges) config() *spec.Set {
 
 // publishEdges publishes to gateways whenever what they work by has changed: the configuration, or a value of a Secret.
 func (c *Control) publishEdges(ctx context.Context) error {
-	if c.deps.Gateways == nil {
+	if c.deps.Gateways == nil && c.deps.EdgeNodes == nil {
 		return nil
 	}
 	tick := time.NewTicker(edgeRetry)
 	defer tick.Stop()
-	turn, failed, key := uint64(0), false, hidden.Text{}
+	turn, failed, key, tickets := uint64(0), false, hidden.Text{}, hidden.Text{}
 	for {
 		fresh := false
 		select {
@@ -68,21 +65,25 @@ func (c *Control) publishEdges(ctx context.Context) error {
 		case <-c.edges.news:
 			fresh = true
 		case <-tick.C:
+			fresh = c.otherGateways()
 		}
-		now, sessions := c.secrets.changed(), c.cookies.affinityKeys()
+		now, sessions, day := c.secrets.changed(), c.cookies.affinityKeys(), c.cookies.ticketKeys(c.wallNow())
 		set := c.edges.config()
-		if set == nil || !fresh && !failed && now == turn && (len(sessions) == 0 || sessions[0].Secret.Reveal() == key.Reveal()) {
+		if set == nil || !fresh && !failed && now == turn && (len(sessions) == 0 || sessions[0].Secret.Reveal() == key.Reveal()) && (len(day) == 0 || day[0].Secret.Equal(tickets)) {
 			continue
+		}
+		if len(day) > 0 {
+			tickets = day[0].Secret.Text
 		}
 		if len(sessions) > 0 {
 			key = sessions[0].Secret.Text
 		}
-		turn, failed = now, !c.publishEdge(ctx, set, sessions)
+		turn, failed = now, !c.publishEdge(ctx, set, sessions, day)
 	}
 }
 
 // publishEdge publishes once. Its version is taken from those of maps, so that none comes twice and they grow over restarts.
-func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []snapshot.EdgeAffinityKey) bool {
+func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []snapshot.EdgeAffinityKey, tickets []snapshot.EdgeTicketKey) bool {
 	version, err := c.store.ReserveVersions(ctx, 1)
 	if err != nil {
 		c.log.WarnContext(ctx, "no version for a snapshot for gateways yet", "error", err)
@@ -90,12 +91,21 @@ func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []sna
 	}
 	e := snapshot.CompileEdge(version, c.wallNow(), set)
 	secrets, missing := c.edgeSecrets(set, e)
-	secrets.Affinity = sessions
+	secrets.Affinity, secrets.Tickets = sessions, tickets
+	proofs, shown := c.orders.challenges()
+	e.Challenges = proofs
 	c.alarms.set(api.AlarmResource, "certificates", len(missing) > 0, strings.Join(missing, "; "))
-	if err := c.deps.Gateways.PublishEdge(e, secrets); err != nil {
-		c.alarms.set(api.AlarmPublish, "gateways", true, fmt.Sprintf("snapshot %d was not taken: %v; gateways go on by the one before", e.Version, err))
+	if c.deps.Gateways != nil {
+		if err := c.deps.Gateways.PublishEdge(e, secrets); err != nil {
+			c.alarms.set(api.AlarmPublish, "gateways", true, fmt.Sprintf("snapshot %d was not taken: %v; gateways go on by the one before", e.Version, err))
+			return false
+		}
+	}
+	if err := c.publishEdgeNodes(e, secrets); err != nil {
+		c.alarms.set(api.AlarmPublish, "gateways", true, fmt.Sprintf("snapshot %d cannot be sealed to gateways: %v; they go on by the one before", e.Version, err))
 		return false
 	}
+	c.orders.published(shown)
 	c.alarms.set(api.AlarmPublish, "gateways", false, "")
 	return true
 }
@@ -103,15 +113,14 @@ func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []sna
 // edgeSecrets opens what gateways need of Secrets. What cannot be opened is missing, and said.
 func (c *Control) edgeSecrets(set *spec.Set, e *snapshot.Edge) (s *snapshot.EdgeSecrets, missing []string) {
 	s = &snapshot.EdgeSecrets{}
+	s.Certificates, missing = c.orderedPairs(e, set)
 	used := map[string]bool{}
 	for _, w := range e.Certificates {
 		used[w.Name] = true
 	}
 	for _, w := range set.Certificates() {
 		switch {
-		case !used[w.Name] || w.Files != nil:
-		case w.ACME != nil:
-			missing = append(missing, "Certificate "+w.Name+": ordering by ACME is not built yet; give chainFrom and keyFrom, or files")
+		case !used[w.Name] || w.Files != nil || w.ACME != nil:
 		case w.ChainFrom != nil && w.KeyFrom != nil:
 			chain, err := c.secrets.value(*w.ChainFrom)
 			key := hidden.Text{}

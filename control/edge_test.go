@@ -67,7 +67,7 @@ apiVersion: steerpoint/v1
 kind: Certificate
 name: ordered
 names: [more.example.com]
-acme: {email: a@example.com}
+acme: {directory: "https://127.0.0.1:1/dir"}
 ---
 apiVersion: steerpoint/v1
 kind: Secret
@@ -92,11 +92,14 @@ func TestGatewaysArePublishedTo(t *testing.T) {
 	first, secrets := published(r, "what was applied", func(e snapshot.Edge, s snapshot.EdgeSecrets) bool {
 		return len(e.Services) == 1 && len(s.Certificates) == 1
 	})
-	if c := secrets.Certificates[0]; c.Name != "given" || c.Chain != "the chain" || c.Key.Reveal() != "the key" || len(secrets.Affinity) != 1 {
+	if c := secrets.Certificates[0]; c.Name != "given" || c.Chain != "the chain" || c.Key.Reveal() != "the key" || len(secrets.Affinity) != 1 || len(secrets.Tickets) != 3 {
 		t.Errorf("%+v", secrets)
 	}
-	if text := r.alarmText(api.AlarmResource); !strings.Contains(text, "Certificate ordered") || strings.Contains(text, "given") {
-		t.Errorf("the alarm of a certificate that cannot be had: %q", text)
+	r.await("the alarm of a certificate that cannot be had", func() bool {
+		return strings.Contains(r.alarmText(api.AlarmOrder), "certificate ordered cannot be ordered from 127.0.0.1:1")
+	})
+	if r.alarmed(api.AlarmResource) {
+		t.Error("it is an alarm about resources too")
 	}
 	r.apply(strings.Replace(secretYAML("tls", "key", "another key"), "data:", "data:\n  chain: the chain", 1))
 	published(r, "another value", func(_ snapshot.Edge, s snapshot.EdgeSecrets) bool {
@@ -118,7 +121,7 @@ func TestGatewaysArePublishedTo(t *testing.T) {
 	g = &gateways{}
 	again := start(t, dir, r.clocks, g.join)
 	e, s := published(again, "what is stored", func(e snapshot.Edge, s snapshot.EdgeSecrets) bool {
-		return len(e.Services) == 1 && len(s.Affinity) == 1
+		return len(e.Services) == 1 && len(s.Affinity) == 1 && len(s.Tickets) == 3
 	})
 	if e.Version <= last.Version || s.Affinity[0].Secret.Reveal() != secrets.Affinity[0].Secret.Reveal() {
 		t.Errorf("after a restart: version %d after %d, session keys alike: %t", e.Version, last.Version, s.Affinity[0].Secret.Reveal() == secrets.Affinity[0].Secret.Reveal())

@@ -29,7 +29,7 @@ const (
 )
 
 // knownRoles are the roles a token may give.
-func knownRoles() []string { return []string{roster.RoleDNS, roster.RoleProbe} }
+func knownRoles() []string { return []string{roster.RoleDNS, roster.RoleProbe, roster.RoleEdge} }
 
 // Authority is the cluster's certificate authority.
 func (c *Control) Authority() *pki.Authority { return c.authority }
@@ -157,6 +157,9 @@ func (c *Control) join(ctx context.Context, a *pki.Application) (pki.Credential,
 	c.nodeEvent(n.Name, true, fmt.Sprintf("node %s joined as %s from %s, by token %s", n.Name, strings.Join(n.Roles, ", "), from(n.Address), token.ID))
 	c.roster.Speaks(n.Name, now, roster.Counts{})
 	c.nudge()
+	if slices.Contains(n.Roles, roster.RoleEdge) {
+		c.edges.mark() // its secrets are not sealed to this one yet
+	}
 	return c.credential(cert, &n, now), nil
 }
 

@@ -56,6 +56,9 @@ func child(dir string) error {
 	if n := os.Getenv(childRotation); n != "" {
 		return childRotates(ctx, dir, n)
 	}
+	if text := os.Getenv(childOrder); text != "" {
+		return childOrders(ctx, dir, text)
+	}
 	if file := os.Getenv(childBackup); file != "" {
 		return childRestores(ctx, file, dir)
 	}

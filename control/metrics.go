@@ -24,6 +24,7 @@ type metrics struct {
 	nodeNacks      prometheus.Counter
 	nodeAcked      prometheus.Histogram
 	updates        *prometheus.CounterVec
+	orders         *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
@@ -80,13 +81,16 @@ func newMetrics(reg prometheus.Registerer, c *Control) (*metrics, error) {
 		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "steer_control_dns_updates_total", Help: "DNS UPDATE messages that name servers handed on, by response code.",
 		}, []string{"rcode"}),
+		orders: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "steer_control_acme_orders_total", Help: "Tries to order a certificate, by what came of it: issued, or why not.",
+		}, []string{"result"}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	for _, col := range []prometheus.Collector{
 		observations, m.dropped, m.switches, m.verdicts, m.detection, m.commit, m.publication, m.storeErrors, m.requests, m.watchers,
-		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, m.updates, newNodeCollector(c), newHistoryCollector(c), newCertCollector(c), newNotifyCollector(c),
+		m.refused, m.nodeRefusals, m.nodeNacks, m.nodeAcked, m.updates, m.orders, newOrdersCollector(c), newNodeCollector(c), newHistoryCollector(c), newCertCollector(c), newNotifyCollector(c),
 		gauge("steer_control_tape_size_bytes", "Size of the tape on disk.", func() float64 {
 			if c.tape == nil {
 				return 0

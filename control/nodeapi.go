@@ -182,6 +182,9 @@ func (c *Control) said(out *api.NodeView, v *roster.View) {
 			out.Tasks.Tasks = len(p.Tasks)
 		}
 	}
+	if v.Has(roster.RoleEdge) {
+		out.Gateway = c.nodeGateway(v)
+	}
 	s := v.Status
 	if s == nil {
 		return
@@ -221,7 +224,7 @@ func (c *Control) createToken(ctx context.Context, actor string, r *api.TokenReq
 	roles := slices.Compact(slices.Sorted(slices.Values(r.Roles)))
 	for _, role := range roles {
 		if !slices.Contains(knownRoles(), role) {
-			return api.TokenCreated{}, badRequest("body.roles", "there is no role %q: %s are", role, strings.Join(knownRoles(), " and "))
+			return api.TokenCreated{}, badRequest("body.roles", "there is no role %q: %s are", role, strings.Join(knownRoles(), ", "))
 		}
 	}
 	if len(roles) == 0 {

@@ -8,8 +8,8 @@ import (
 
 // nodeCollector gives the state of every joined node at the time it is asked.
 type nodeCollector struct {
-	c                                        *Control
-	connected, version, age, expiry, spooled *prometheus.Desc
+	c                                              *Control
+	connected, version, age, expiry, spooled, edge *prometheus.Desc
 }
 
 func newNodeCollector(c *Control) *nodeCollector {
@@ -20,13 +20,14 @@ func newNodeCollector(c *Control) *nodeCollector {
 		version:   desc("steer_control_node_map_version", "Version of the map a joined name server answers by."),
 		age:       desc("steer_control_node_map_age_seconds", "Age of the map a joined name server answers by."),
 		expiry:    desc("steer_control_node_certificate_left_seconds", "Time to the end of a joined node's certificate."),
+		edge:      desc("steer_control_node_snapshot_version", "Version of the snapshot a joined gateway serves by."),
 		spooled:   desc("steer_control_node_spooled_observations", "Observations that wait at a joined probe point."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (n *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{n.connected, n.version, n.age, n.expiry, n.spooled} {
+	for _, d := range []*prometheus.Desc{n.connected, n.version, n.age, n.expiry, n.spooled, n.edge} {
 		ch <- d
 	}
 }
@@ -57,6 +58,9 @@ func (n *nodeCollector) collect(ch chan<- prometheus.Metric, v *roster.View, lef
 	if v.Map.Using != 0 {
 		give(n.version, float64(v.Map.Using))
 		give(n.age, v.MapAge.Seconds())
+	}
+	if v.Edge.Using != 0 {
+		give(n.edge, float64(v.Edge.Using))
 	}
 	if v.Status != nil && v.Status.Tasks != nil {
 		give(n.spooled, float64(v.Status.Tasks.Spooled))

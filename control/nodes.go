@@ -263,6 +263,7 @@ func (c *Control) nodeAlarms() {
 			foreign++
 		}
 	}
+	c.judgeOrigins(now)
 	message := ""
 	if foreign > 0 {
 		message = fmt.Sprintf("%d node(s) have certificates of another authority than the one in %s: they refuse this control and answer on by their last map. "+
@@ -276,7 +277,7 @@ func (c *Control) judgeNode(now moment.Moment, v *roster.View) {
 	away := v.Expected() && v.Silence >= roster.AwayAfter && !c.engine.NodeDrained(now.At, name)
 	message := ""
 	if away {
-		message = fmt.Sprintf("node %s is away: nothing was heard of it for %v; a name server answers on by its last map, a probe point has no vote",
+		message = fmt.Sprintf("node %s is away: nothing was heard of it for %v; a name server answers on by its last map, a gateway serves on by its last snapshot, a probe point has no vote",
 			name, v.Silence.Truncate(time.Second))
 	}
 	c.alarms.set(api.AlarmNodeAway, name, away, message)
@@ -294,12 +295,13 @@ func (c *Control) judgeNode(now moment.Moment, v *roster.View) {
 			name, v.Record.Expires.Format(time.RFC3339))
 	}
 	c.alarms.set(api.AlarmCertEnding, name, low, message)
+	c.judgeGateway(now.At, v, here)
 }
 
 // dropNode takes away what is about a node that is revoked or removed.
 func (c *Control) dropNode(name string) {
-	for _, subject := range []string{name, name + " " + report.SnapshotDNS, name + " " + report.SnapshotProbe} {
-		for _, code := range []string{api.AlarmNodeAway, api.AlarmNodeClock, api.AlarmCertEnding, api.AlarmNodeNack} {
+	for _, subject := range []string{name, name + " " + report.SnapshotDNS, name + " " + report.SnapshotProbe, name + " " + report.SnapshotEdge} {
+		for _, code := range []string{api.AlarmNodeAway, api.AlarmNodeClock, api.AlarmCertEnding, api.AlarmNodeNack, api.AlarmGatewayBehind} {
 			c.alarms.set(code, subject, false, "")
 		}
 	}

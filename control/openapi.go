@@ -67,6 +67,7 @@ var meanings = map[string]string{
 	api.CodeNotReady:           "the server starts or stops",
 	api.CodeNoHistory:          "history cannot be read now; everything else goes on",
 	api.CodeProberUnavailable:  "no probe point can be asked",
+	api.CodeNoGateway:          "no gateway can be asked",
 	api.CodeBeforeTape:         "nothing was recorded at that time",
 }
 
@@ -94,6 +95,7 @@ var ownFailures = map[string][]failure{
 	"audit":           {{503, api.CodeNoHistory}},
 	"status":          {{404, api.CodeNotFound}},
 	"explain":         {{404, api.CodeNotFound}, {404, api.CodeBeforeTape}},
+	"explainRequest":  {{404, api.CodeNotFound}, {503, api.CodeNoGateway}},
 	"tape":            {{404, api.CodeBeforeTape}, {422, api.CodeTooLarge}},
 	"probe":           {{404, api.CodeNotFound}, {503, api.CodeProberUnavailable}},
 	"watch":           {{503, api.CodeTooMany}},
@@ -103,6 +105,8 @@ var ownFailures = map[string][]failure{
 	"unfreeze":        {{404, api.CodeNotFound}, {422, api.CodeInvalid}},
 	"drain":           {{404, api.CodeNotFound}, {422, api.CodeInvalid}},
 	"undrain":         {{404, api.CodeNotFound}, {422, api.CodeInvalid}},
+
+	"orderCertificate": {{404, api.CodeNotFound}},
 }
 
 // tags group the operations by the first part of their path.
@@ -262,7 +266,7 @@ func failuresOf(op *huma.Operation) map[int][]string {
 }
 
 // writesNothing are the operations that are no GET and store nothing.
-var writesNothing = []string{"plan", "probe", "testNotifier"}
+var writesNothing = []string{"plan", "probe", "testNotifier", "explainRequest"}
 
 // problemResponse gives the reference to an answer of a status with one of some codes, and makes it when it is new.
 func problemResponse(doc *huma.OpenAPI, status int, codes []string) string {

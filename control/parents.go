@@ -42,7 +42,7 @@ type parentLook struct {
 	at      steering.Instant
 	awaited string // the DS that was looked for; "": that none is left
 	forms   []string
-	times   int    // it was looked for
+	times   int // it was looked for
 }
 
 func (c *Control) openParents() error {

@@ -73,6 +73,7 @@ func accessTable() map[string]access {
 		"historyRevision": {roleViewer, reachResource},
 		"status":          {roleViewer, reachOwn},
 		"explain":         {roleViewer, reachOwn},
+		"explainRequest":  {roleViewer, reachOwn},
 		"switches":        {roleViewer, reachNamed},
 		"series":          {roleViewer, reachNamed},
 		"watch":           {roleViewer, reachNamed},
@@ -95,6 +96,8 @@ func accessTable() map[string]access {
 		"undrain":        {roleOperator, reachOwn},
 		"probe":          {roleOperator, reachOwn},
 		"testNotifier":   {roleOperator, reachAll},
+
+		"orderCertificate": {roleOperator, reachAll},
 
 		"labelNode":      {roleAdmin, reachAll},
 		"revokeNode":     {roleAdmin, reachAll},
@@ -449,6 +452,7 @@ func narrowStatus(who *caller, s api.Status) api.Status {
 	})
 	s.Alarms = slices.DeleteFunc(slices.Clone(s.Alarms), func(a api.Alarm) bool { return !ownAlarm(who, &a) })
 	s.Notifiers = []api.NotifierStatus{}
+	s.Gateway = ownGroups(who, s.Gateway)
 	return s
 }
 

@@ -80,6 +80,7 @@ func samples() map[string]sample {
 		"historyRevision": {"viewer", "own", "/history/service/SVC/1", ""},
 		"status":          {"viewer", "shared", "/status", ""}, // others' are left out
 		"explain":         {"viewer", "own", "/explain?host=SVC.example.com", ""},
+		"explainRequest":  {"viewer", "own", "/explain/request", `{"url":"http://SVC.example.com/"}`},
 		"switches":        {"viewer", "own", "/switches?service=SVC", ""},
 		"series":          {"viewer", "own", "/series?service=SVC", ""},
 		"watch":           {"viewer", "own", "/watch?service=SVC", ""},
@@ -114,6 +115,8 @@ func samples() map[string]sample {
 		"signedZones":     {"viewer", "shared", "/dnssec", ""},
 		"rollZoneKey":     {"admin", "all", "/dnssec/none/roll", `{"key":"zsk"}`},
 		"noteParent":      {"admin", "all", "/dnssec/none/parent", `{"ds":"seen"}`},
+
+		"orderCertificate": {"operator", "all", "/certificates/order", `{"name":"nobody"}`},
 	}
 }
 
@@ -176,7 +179,7 @@ func TestEveryOperationHasARole(t *testing.T) {
 // Covers: issue4 roles
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	r := start(t, t.TempDir(), nil, withSeries(&kept{}), func(_ *Config, d *Deps) {
+	r := start(t, t.TempDir(), nil, withSeries(&kept{}), withGateway, func(_ *Config, d *Deps) {
 		d.Probe = func(context.Context, string, snapshot.ProbeTask) (report.Observation, error) {
 			return report.Observation{OK: true}, nil
 		}

@@ -119,6 +119,9 @@ func (s *reseal) run(ctx context.Context, view *store.View) error {
 	if err := s.cookies(ctx); err != nil {
 		return err
 	}
+	if err := s.orders(ctx); err != nil {
+		return err
+	}
 	return s.shared(ctx)
 }
 
@@ -337,7 +340,7 @@ func (c *Control) staleSeals(keys *seal.Keys) bool {
 	c.shared.mu.Lock()
 	own := c.shared.own
 	c.shared.mu.Unlock()
-	return old(master) || old(own)
+	return old(master) || old(own) || slices.ContainsFunc(c.orders.sealedOrders(), old)
 }
 
 // anySealed reports whether a Secret that opens is as asked for.

@@ -27,15 +27,18 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 		}
 	}
 	found := true
+	var set *spec.Set
 	err := c.do(ctx, func() {
 		now := c.clock.Moment()
 		s.Now = now.Wall.UTC()
+		set = c.engine.Set()
 		c.allRuleAlarms()
 		found = c.serviceStatus(now.At, service, s)
 		c.overrideStatus(now.At, s)
 		c.pointStatus(now, s)
 		c.nodeAlarms()
 		s.Nodes = c.nodeViews(now)
+		s.Gateway = c.gatewayStatus(now, service)
 		s.Store.Revision = c.applied.get()
 	})
 	if err != nil {
@@ -54,6 +57,7 @@ func (c *Control) status(ctx context.Context, service string) (*api.Status, erro
 	c.seriesStatus(s)
 	s.Tape = c.tapeStatus()
 	s.Notifiers = c.notifierStatus()
+	s.Certificates = c.certificateViews(set)
 	s.Alarms = c.alarms.list()
 	for _, a := range s.Alarms {
 		if a.Code == api.AlarmStore {

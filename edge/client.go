@@ -12,6 +12,7 @@ import (
 
 	"steerpoint/edge/internal/conn"
 	"steerpoint/edge/internal/h1"
+	"steerpoint/edge/internal/h2"
 )
 
 // What a connection is doing.
@@ -32,12 +33,16 @@ type client struct {
 	secure string     // TLSv1.2 | TLSv1.3; "": none
 	doing  atomic.Int32
 	ticket uint64 // of the watcher
+	first  bool   // no request came yet
+
+	front atomic.Pointer[front] // set when the connection speaks HTTP/2
+	s     *h2.Stream            // this is no connection but a stream of one, which c is then; nil: it is a connection
 
 	// left says that the client has left, or was made to. Under mu, stop ends what is being done for it meanwhile.
 	mu   sync.Mutex
 	left bool
 	stop func()
-	also func() // what kill ends besides
+	also func() // how kill ends it instead of by a cut; nil: by a cut
 
 	route atomic.Pointer[Route] // of the request that is served; nil: none
 
@@ -48,19 +53,29 @@ type client struct {
 	x     exchange
 	host  []byte // room for Asked.Host
 	room  [32]byte
+	state []byte // room for tracestate
 
 	answered Answered
 	proxied  bool // what the peer says of its client is believed
 
 	// Functions made once: made for each request they would be allocated.
 	keepRequest, keepResponse func(*h1.Head, int) bool
+	leaves                    func() // leave
 }
 
 func newClient(g *Gateway, c *conn.Conn) *client {
-	x := &client{g: g, c: c, peer: c.Remote(), local: c.Local()}
+	x := &client{g: g, c: c, first: true, peer: c.Remote(), local: c.Local()}
 	x.reader = h1.NewReader(c, g.buffers, g.cfg.limits(), h1.Small)
-	x.keepRequest, x.keepResponse = x.passesUp, x.passesDown
+	x.choose()
 	return x
+}
+
+// choose says which fields of requests and responses are passed on.
+func (x *client) choose() {
+	x.keepRequest, x.keepResponse = x.passesUp, x.passesDown
+	if x.g.tracer != nil {
+		x.keepRequest = x.passesUpTraced
+	}
 }
 
 // serve serves a connection until it ends.
@@ -69,7 +84,14 @@ func (x *client) serve(secure bool) {
 	now := x.g.clock.Now()
 	x.c.ReadBy(now.Add(x.g.cfg.HeadTimeout))
 	x.c.WriteBy(now.Add(x.g.cfg.HeadTimeout))
+	if !x.introduced() {
+		return
+	}
 	if secure && !x.handshake() {
+		return
+	}
+	if x.agreed() {
+		x.serveHTTP2(nil)
 		return
 	}
 	var err error
@@ -120,6 +142,9 @@ func (x *client) lost(err error) {
 	case errors.Is(err, io.EOF), errors.Is(err, conn.ErrCut):
 	case errors.Is(err, conn.ErrTimeout):
 		x.g.metrics.ended("idle")
+		if x.c.Unsent() > 0 {
+			x.c.Cut() // it does not read: what waits for it would stay in the system
+		}
 	default:
 		x.g.metrics.ended("broken")
 	}
@@ -134,9 +159,13 @@ func (x *client) request() (more bool) {
 	x.plan, x.asked = Plan{Memory: x.plan.Memory}, Asked{}
 	if err := x.reader.Request(&x.req); err == nil {
 		more = x.exchange()
+	} else if x.begins(err) {
+		x.serveHTTP2(x.reader.Take())
+		return false
 	} else {
 		x.badHead(err)
 	}
+	x.first = false
 	x.finish()
 	if !more {
 		x.linger()
@@ -186,7 +215,9 @@ func (x *client) hasLeft() bool {
 
 // endIdle closes a connection that has no request.
 func (x *client) endIdle() {
-	if x.doing.CompareAndSwap(idle, ending) {
+	if f := x.front.Load(); f != nil {
+		f.conn.Shutdown()
+	} else if x.doing.CompareAndSwap(idle, ending) {
 		x.c.CutReads()
 	}
 }
@@ -194,13 +225,22 @@ func (x *client) endIdle() {
 // kill ends a connection whatever it does.
 func (x *client) kill() {
 	x.doing.Store(ending)
+	x.cut() // before what is done for it ends, or its end could look like that of a whole response
 	x.leave()
-	x.c.Cut()
+}
+
+func (x *client) cut() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.also != nil {
 		x.also()
+		return
 	}
+	if x.s != nil {
+		x.s.Kill()
+		return
+	}
+	x.c.Cut()
 }
 
 // What is read at most of a client that was answered before it had sent all. Were the connection closed at once, its system

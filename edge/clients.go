@@ -77,7 +77,7 @@ func (s *clients) count() int {
 	return len(s.all)
 }
 
-// each calls f with every client there is.
+// each calls f with every client there is, streams before their connection.
 func (s *clients) each(f func(*client)) {
 	s.mu.Lock()
 	all := make([]*client, 0, len(s.all))
@@ -86,6 +86,9 @@ func (s *clients) each(f func(*client)) {
 	}
 	s.mu.Unlock()
 	for _, x := range all {
+		if of := x.front.Load(); of != nil {
+			of.each(f)
+		}
 		f(x)
 	}
 }
@@ -120,7 +123,7 @@ func (g *Gateway) admit(c *net.TCPConn, secure bool) {
 		return
 	}
 	x := newClient(g, k)
-	if from := x.peer.Addr(); !g.trusted(from) {
+	if from := x.peer.Addr(); !g.trusted(from) && !g.speaksProxy(from) {
 		x.source = source(from)
 	}
 	if refused := g.clients.add(x, x.source); refused != "" {

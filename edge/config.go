@@ -19,8 +19,16 @@ type Config struct {
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Trusted are networks of proxies in front: what they say in X-Forwarded-For, -Proto and -Host is believed. Empty: nobody is.
 	Trusted []netip.Prefix
+	// Proxies are networks whose connections begin with a header of the PROXY protocol, version 1 or 2, before TLS too: the
+	// client it names is the peer from there on. Without one they are ended. Empty: nobody sends one.
+	Proxies []netip.Prefix
 	// AccessLog takes a line of JSON for each request. nil: there is no log.
 	AccessLog io.Writer
+
+	// Tracing says which requests are traced. nil: none, and what a request says of its trace goes on as it came.
+	Tracing *Tracing
+	// ServerTiming: responses say in Server-Timing what the time until their head went to.
+	ServerTiming bool
 
 	HeadTimeout time.Duration // a head must be complete this long after its first octet; 0: 10s
 	IdleTimeout time.Duration // a connection without a request is closed after this; 0: 61s
@@ -29,6 +37,9 @@ type Config struct {
 	// taken to hold the connection for its own sake. 0: 500.
 	BodyRate  int
 	BodyGrace time.Duration // 0: 20s
+	// BodyMemory is how many octets of request bodies are kept at once, of all requests: for rules that look at them, and to
+	// be sent again. 0: 64 MiB.
+	BodyMemory int64
 	// WriteTimeout is how long a client may take for what is sent to it at once (up to 32 KiB). 0: 30s.
 	WriteTimeout time.Duration
 
@@ -40,6 +51,10 @@ type Config struct {
 	MaxConnections int // open at once; 0: 10,000
 	// MaxPerSource is how many of them one IPv4 address or IPv6 /64 may have; those in Trusted are not counted. 0: 1,000.
 	MaxPerSource int
+	// DisableHTTP2 leaves HTTP/2 out. Else it is offered over TLS, and spoken on plain connections that begin with it.
+	DisableHTTP2 bool
+	// MaxStreams is how many requests may be under way at once on a connection of HTTP/2. 0: 100.
+	MaxStreams int
 	// MaxHops is how many gateways of Steerpoint a request may pass before it is taken to go in a circle. 0: 8.
 	MaxHops int
 	// Drain is how long requests may go on after Run was told to end. 0: 30s.
@@ -72,9 +87,16 @@ func (c Config) withDefaults() (Config, error) {
 			*v = zero
 		}
 	}
+	if c.BodyMemory < 0 {
+		return c, fmt.Errorf("gateway config: the memory for bodies is negative")
+	}
+	if c.BodyMemory == 0 {
+		c.BodyMemory = 64 << 20
+	}
 	for v, zero := range map[*int]int{
 		&c.BodyRate: 500, &c.MaxConnections: 10_000, &c.MaxPerSource: 1000, &c.MaxHops: 8,
-		&c.MaxHead: 0, &c.MaxTarget: 0, &c.MaxField: 0, &c.MaxFields: 0,
+		&c.MaxStreams: 100,
+		&c.MaxHead:    0, &c.MaxTarget: 0, &c.MaxField: 0, &c.MaxFields: 0,
 	} {
 		if *v < 0 {
 			return c, fmt.Errorf("gateway config: a count is negative")

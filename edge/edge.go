@@ -37,10 +37,13 @@ type Gateway struct {
 	log     *slog.Logger
 	access  *accesslog.Log
 	metrics *metrics
+	tracer  *tracer // nil: nothing is traced
 	clock   *conn.Clock
 	buffers *h1.Pool
 	watcher *conn.Watcher
 	clients clients
+	bodies  bodyMemory
+	spare   sync.Pool // of clients that are streams of HTTP/2
 	doors   []door
 	tls     *tls.Config
 
@@ -68,10 +71,13 @@ func New(cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Gateway, err
 	if g.metrics, err = newMetrics(reg, g); err != nil {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
+	if g.tracer, err = newTracer(cfg.Tracing, reg, log); err != nil {
+		return nil, err
+	}
 	if g.watcher, err = conn.NewWatcher(); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g.tls = &tls.Config{GetCertificate: cfg.Certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	g.tls = &tls.Config{GetCertificate: cfg.Certificate, MinVersion: tls.VersionTLS12, NextProtos: cfg.protocols()}
 	if err := g.listen(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -124,6 +130,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	back, behind := errgroup.WithContext(helpers)
 	back.Go(func() error { return g.watcher.Run(behind) })
 	back.Go(func() error { g.access.Run(behind); return nil })
+	back.Go(func() error { g.tracer.run(behind); return nil })
 	back.Go(func() error { g.trim(behind); return nil })
 
 	front, ctx := errgroup.WithContext(ctx)
@@ -144,6 +151,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	err := front.Wait()
 	g.clients.drain(g.cfg.Drain)
 	g.pools.close()
+	g.pools.running.Wait()
 	stop()
 	return cmp.Or(back.Wait(), err)
 }

@@ -201,7 +201,7 @@ func TestClientBehindProxies(t *testing.T) {
 func TestRefusedRequestsReachNobody(t *testing.T) {
 	s := script(t, func(_ int, k *talk) { t.Errorf("the origin got %q", k.readHead()) })
 	d, _ := one(s.addr())
-	b := start(t, Config{MaxTarget: 100, MaxFields: 10}, d)
+	b := start(t, Config{MaxTarget: 100, MaxFields: 10, DisableHTTP2: true}, d)
 	const hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 	for i, c := range []struct {
 		data   string

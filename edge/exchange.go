@@ -9,13 +9,16 @@ import (
 
 	"steerpoint/edge/internal/conn"
 	"steerpoint/edge/internal/h1"
+	"steerpoint/edge/internal/h2up"
 	"steerpoint/edge/internal/pool"
 )
 
 // exchange is what is known of one request and of what became of it.
 type exchange struct {
-	begun  conn.Instant // when its first octet was there
-	answer struct {
+	begun    conn.Instant  // when its first octet was there
+	deadline time.Duration // that a client of gRPC gave; 0: none
+	grpc     int           // 1 + the status of the call; 0: it is none, or not known
+	answer   struct {
 		status int    // what is logged: 499 when the client left before the end
 		reason string // why, in one word; "": an origin answered and all of it arrived
 	}
@@ -29,12 +32,17 @@ type exchange struct {
 	reused    bool
 	connected conn.Instant
 	headAt    conn.Instant // when the head of the response was there
+	triedAt   conn.Instant // when a connection to the origin was first wanted
+	trace     traced
 
 	body   []byte // of the request: all of it if whole, or else the part that came with the head
 	whole  bool
 	up     *upload
 	keep   bool // the connection goes on after this
 	unread bool // something of the request may still come
+
+	held    int64 // of body, counted in Gateway.bodies
+	stalled bool  // the client did not take what was sent
 }
 
 func (e *exchange) begin(now conn.Instant) { *e = exchange{begun: now} }
@@ -51,7 +59,12 @@ func (x *client) exchange() (more bool) {
 		return false
 	}
 	x.ask()
-	x.g.site.Load().Director.Direct(&x.asked, &x.plan)
+	x.beginTrace()
+	director := x.g.site.Load().Director
+	if err := x.awaitBody(director); err != nil {
+		return x.unreadBody(err)
+	}
+	director.Direct(&x.asked, &x.plan)
 	p := &x.plan
 	switch {
 	case p.Status != 0:
@@ -69,6 +82,9 @@ func (x *client) exchange() (more bool) {
 	}
 	x.route.Store(p.Route)
 	defer x.route.Store(nil)
+	if err := x.holdBody(); err != nil {
+		return x.unreadBody(err)
+	}
 	return x.forward()
 }
 
@@ -112,6 +128,7 @@ const defaultTries = 3
 // forward gives the request to an origin, and to another one if that may be.
 func (x *client) forward() (more bool) {
 	e := &x.x
+	x.readDeadline()
 	tries := or(x.plan.Tries, defaultTries)
 	for next := another; ; {
 		o, why := x.plan.Group.Choose(&x.asked, &x.plan, time.Duration(x.g.clock.Now()), e.tried)
@@ -135,6 +152,7 @@ func (x *client) forward() (more bool) {
 func (x *client) try(o *Origin) step {
 	e := &x.x
 	e.origin, e.fresh = o, false
+	e.fail(0, "") // what the one before failed for is not this one's
 	e.tries++
 	e.tried |= 1 << o.Index
 	for {
@@ -153,7 +171,7 @@ func (x *client) try(o *Origin) step {
 		}
 		x.guard(nil)
 		x.endUpload(up)
-		o.run.pool.Drop(up)
+		up.Drop()
 		next, again := x.broke(o, up, err)
 		if !again {
 			return next
@@ -174,10 +192,15 @@ func (x *client) broke(o *Origin, up *pool.Conn, err error) (next step, again bo
 	case x.hasLeft():
 		e.fail(499, "client_left")
 		return over, false
+	case errors.Is(err, conn.ErrTimeout) && x.overdue():
+		e.fail(504, "deadline")
+		return over, false
 	case errors.Is(err, conn.ErrTimeout):
 		x.fault(o, TimesOut)
 		e.fail(504, "origin_timeout")
 		return over, false
+	case up.Stream != nil:
+		return x.brokeStream(o, up, err)
 	case errors.As(err, &fault) && !errors.Is(err, h1.ErrCut):
 		x.fault(o, Breaks)
 		e.fail(502, "origin_"+fault.Code)
@@ -195,10 +218,9 @@ func (x *client) broke(o *Origin, up *pool.Conn, err error) (next step, again bo
 
 // replayable reports whether a request that may have been received can be sent again: then its method means the same when
 // it is received twice, and all of its body is still here.
-func (x *client) replayable() bool {
-	if !x.x.whole {
-		return false
-	}
+func (x *client) replayable() bool { return x.x.whole && x.repeatable() }
+
+func (x *client) repeatable() bool {
 	switch string(x.req.Method()) {
 	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
 		return true
@@ -218,12 +240,13 @@ const staleAfter = time.Second
 func (x *client) connect(o *Origin) (*pool.Conn, step) {
 	e := &x.x
 	now := x.g.clock.Now()
+	e.triedAt = now
 	if !e.fresh {
 		limit := staleAfter
 		if x.replayable() {
 			limit = 0
 		}
-		if up := o.run.pool.Idle(now, limit); up != nil {
+		if up := o.pool(x).Idle(now, limit); up != nil {
 			e.reused, e.connected = true, now
 			return x.guarded(o, up)
 		}
@@ -234,19 +257,18 @@ func (x *client) connect(o *Origin) (*pool.Conn, step) {
 		e.fail(499, "client_left")
 		return nil, over
 	}
-	up, err := o.run.pool.Dial(ctx, e.fresh, x.plan.Route.ConnectTimeout)
+	up, err := o.pool(x).Dial(ctx, e.fresh, x.plan.Route.ConnectTimeout)
 	if err != nil {
 		x.guard(nil)
 		return nil, x.refused(o, err)
 	}
 	e.reused, e.connected = up.Reused, x.g.clock.Now()
-	o.run.dials.Add(1)
 	return x.guarded(o, up)
 }
 
 // context bounds a connect by what the whole request may take.
 func (x *client) context(now conn.Instant) (context.Context, context.CancelFunc) {
-	if total := x.plan.Route.TotalTimeout; total > 0 {
+	if total := x.totalTimeout(); total > 0 {
 		return context.WithTimeout(context.Background(), x.x.begun.Add(total).Sub(now))
 	}
 	return context.WithCancel(context.Background())
@@ -257,7 +279,7 @@ func (x *client) guarded(o *Origin, up *pool.Conn) (*pool.Conn, step) {
 		return up, answered
 	}
 	x.guard(nil)
-	o.run.pool.Drop(up)
+	up.Drop()
 	x.x.fail(499, "client_left")
 	return nil, over
 }
@@ -275,6 +297,13 @@ func (x *client) refused(o *Origin, err error) step {
 	case errors.Is(err, pool.ErrClosed):
 		e.fail(503, "origin_removed")
 		return another
+	case errors.Is(err, context.DeadlineExceeded) && x.overdue():
+		e.fail(504, "deadline")
+		return over
+	case errors.Is(err, h2up.ErrNotHTTP2):
+		x.fault(o, Refuses)
+		e.fail(502, "origin_not_http2")
+		return another
 	case errors.Is(err, context.DeadlineExceeded):
 		x.fault(o, TimesOut)
 		e.fail(504, "connect_timeout")
@@ -287,29 +316,28 @@ func (x *client) refused(o *Origin, err error) step {
 
 // send writes the request. A body that is not here as a whole is written by a second goroutine, once it is asked for.
 func (x *client) send(o *Origin, up *pool.Conn) error {
+	if up.Stream != nil {
+		return x.sendStream(o, up)
+	}
 	e := &x.x
 	room := x.g.buffers.Lend(h1.Small)
-	defer x.g.buffers.Return(room)
 	up.WriteBy(e.connected.Add(x.g.cfg.WriteTimeout))
 	head := x.appendRequest(room.B[:0], o)
-	if !e.whole {
-		if _, err := up.Write(head); err != nil {
-			return err
-		}
-		if !x.req.Continue || len(e.body) > 0 {
-			x.startUpload(up)
-		}
-		return nil
+	if e.whole && len(head)+len(e.body) <= len(room.B) {
+		up.ReadBy(x.responseLimit()) // Ask waits for the response already
+		return up.Ask(room, len(append(head, e.body...)))
 	}
-	if len(e.body) == 0 {
-		_, err := up.Write(head)
+	defer x.g.buffers.Return(room)
+	if e.whole {
+		return up.WriteParts(head, e.body, nil)
+	}
+	if _, err := up.Write(head); err != nil {
 		return err
 	}
-	if len(head)+len(e.body) <= cap(head) {
-		_, err := up.Write(append(head, e.body...))
-		return err
+	if !x.req.Continue || len(e.body) > 0 {
+		x.startUpload(up)
 	}
-	return up.WriteParts(head, e.body, nil)
+	return nil
 }
 
 const (
@@ -326,7 +354,7 @@ func (x *client) await(up *pool.Conn) error {
 	waits := x.req.Continue && e.up == nil && !e.whole
 	for n := 0; n < maxInformation; {
 		x.limitResponse(up, waits)
-		err := up.Reader.Response(&x.resp, string(x.req.Method()) == "HEAD")
+		err := up.Response(&x.resp, string(x.req.Method()) == "HEAD")
 		switch {
 		case errors.Is(err, conn.ErrTimeout) && waits:
 			if err := x.sayContinue(); err != nil {
@@ -374,16 +402,16 @@ const defaultResponseTimeout = 30 * time.Second
 func (x *client) responseLimit() conn.Instant {
 	from := x.x.connected
 	if up := x.x.up; up != nil {
-		if from = conn.Instant(up.ended.Load()); from == 0 {
-			from = x.g.clock.Now()
+		if from = conn.Instant(max(up.ended.Load(), up.stuck.Load())); from == 0 {
+			from = x.sendsSince(up)
 		}
 	}
-	return x.total(from.Add(or(x.plan.Route.ResponseTimeout, defaultResponseTimeout)))
+	return x.total(from.Add(x.patience()))
 }
 
 // total brings a limit within what the whole request may take.
 func (x *client) total(at conn.Instant) conn.Instant {
-	if total := x.plan.Route.TotalTimeout; total > 0 {
+	if total := x.totalTimeout(); total > 0 {
 		return min(at, x.x.begun.Add(total))
 	}
 	return at
@@ -405,9 +433,15 @@ func (x *client) information() error {
 
 // toClient writes to the client. When it cannot, the client has left.
 func (x *client) toClient(p []byte) error {
-	x.c.WriteBy(x.g.clock.Now().Add(x.g.cfg.WriteTimeout))
-	_, err := x.c.Write(p)
+	var err error
+	if x.s != nil {
+		err = x.s.WriteHead(p, false)
+	} else {
+		x.c.WriteBy(x.g.clock.Now().Add(x.g.cfg.WriteTimeout))
+		_, err = x.c.Write(p)
+	}
 	if err != nil {
+		x.stalls(err)
 		x.x.fail(499, "client_left")
 	}
 	return err
@@ -422,6 +456,7 @@ func (x *client) report(o *Origin, status int) {
 		result = Fails
 	}
 	o.run.results[result].Add(1)
+	o.run.took.observe(e.headAt.Sub(e.connected))
 	x.plan.Group.Report(o, time.Duration(e.headAt), result)
 }
 

@@ -278,7 +278,9 @@ func TestAbortsLeaveNothing(t *testing.T) {
 //
 // Covers: issue6 proxy streams, gateway fault 1, gateway fault 2, gateway fault 3, gateway fault 4, gateway fault 5
 func TestStreamsAreNotHeldBack(t *testing.T) {
-	for _, kind := range []string{"text/event-stream", "Text/Event-Stream; charset=utf-8", "application/json", ""} {
+	for _, kind := range []string{
+		"text/event-stream", "Text/Event-Stream; charset=utf-8", "TEXT/EVENT-STREAM", "text/event-stream;charset=\"UTF-8\"", "text/event-stream ;", "application/json", "",
+	} {
 		t.Run(kind, func(t *testing.T) {
 			more := make(chan string)
 			s := script(t, func(_ int, k *talk) {
@@ -408,7 +410,9 @@ func TestHungOriginsHangAlone(t *testing.T) {
 	}
 	for _, path := range []string{"limited", "total"} {
 		k.send("GET /"+path+" HTTP/1.1", "Host: a", "", "")
-		if r, body := k.get("GET"); r.StatusCode != 504 || body != "504 Gateway Timeout: origin_timeout\n" {
+		r, body := k.get("GET")
+		late := path == "total" && body == "504 Gateway Timeout: connect_timeout\n" // on a machine that is held up the time passes before
+		if r.StatusCode != 504 || body != "504 Gateway Timeout: origin_timeout\n" && !late {
 			t.Errorf("%s: %d %q", path, r.StatusCode, body)
 		}
 	}
@@ -617,13 +621,16 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 	socket.expect("HTTP/1.1 101 Switching Protocols|Connection: Upgrade|Upgrade: websocket||")
 	half.send("GET / HTTP/1.1", "Host: a", "X: ")
 	b.wants(t, `steer_edge_connections 3`)
-	if err := b.stop(); err != nil {
-		t.Error(err)
-	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- b.stop() }()
 	if _, err := io.ReadAll(r.Body); !isReset(err) {
 		t.Errorf("stream: %v, want a cut", err)
 	}
-	if err := socket.ended(); err != nil {
-		t.Errorf("WebSocket: %v", err)
+	if rest, err := io.ReadAll(socket.r); err != nil || string(rest) != "\x88\x02\x03\xe9" { // Close, 1001
+		t.Errorf("WebSocket: %q, %v", rest, err)
+	}
+	_ = socket.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }

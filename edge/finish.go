@@ -10,15 +10,18 @@ import (
 // finish counts a request and logs it.
 func (x *client) finish() {
 	e := &x.x
+	x.settle()
 	now := x.g.clock.Now()
 	run := x.g.metrics.none
 	if r := x.plan.Route; r != nil && r.run != nil {
 		run = r.run
 	}
 	run.count(e, now.Sub(e.begun))
+	x.g.metrics.h2.count(x)
 	if e.answer.reason != "" {
 		x.g.metrics.reason(e.answer.reason)
 	}
+	x.endTrace(now)
 	if x.g.access.On() {
 		room := x.g.buffers.Lend(h1.Small)
 		x.g.access.Write(x.appendLine(room.B[:0]))
@@ -43,8 +46,8 @@ func (x *client) appendLine(dst []byte) []byte {
 	if dst = append(dst, `,"scheme":"http`...); x.secure != "" {
 		dst = append(dst, 's')
 	}
-	dst = append(dst, `","protocol":"HTTP/1.`...)
-	dst = append(dst, byte('0'+q.Minor), '"')
+	dst = append(dst, `","protocol":"HTTP/`...)
+	dst = append(x.appendVersion(dst), '"')
 	dst = appendText(dst, "host", q.Hostname())
 	dst = appendText(dst, "target", q.Target())
 	dst = append(dst, `,"peer":"`...)
@@ -64,6 +67,8 @@ func (x *client) appendLine(dst []byte) []byte {
 	dst = append(dst, `,"ms":`...)
 	dst = accesslog.AppendMillis(dst, now.Sub(e.begun))
 	dst = x.appendOrigin(dst)
+	dst = x.appendTraceID(dst)
+	dst = x.appendGRPC(dst)
 	return append(dst, "}\n"...)
 }
 

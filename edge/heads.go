@@ -27,7 +27,10 @@ func (x *client) ask() {
 	if x.secure != "" {
 		x.asked.Scheme = "https"
 	}
-	if q.Minor == 0 {
+	switch {
+	case x.s != nil:
+		x.asked.Version = "2"
+	case q.Minor == 0:
 		x.asked.Version = "1.0"
 	}
 	if x.proxied = x.g.trusted(x.peer.Addr()); !x.proxied {
@@ -98,6 +101,7 @@ func (x *client) appendRequest(dst []byte, o *Origin) []byte {
 	dst = q.AppendFields(dst, x.keepRequest)
 	dst = appendOps(dst, p.Request)
 	dst = x.appendForwarded(dst)
+	dst = x.appendTrace(dst)
 	switch {
 	case q.Length.Kind == h1.None:
 	case x.x.whole: // of chunks that are all here the length is known
@@ -196,8 +200,8 @@ func overruled(later []HeaderOp, name string) bool {
 // appendForwarded appends what a gateway says of a request: that it came through, from whom, and how.
 func (x *client) appendForwarded(dst []byte) []byte {
 	q := &x.req
-	dst = append(dst, "Via: 1."...)
-	dst = append(dst, byte('0'+q.Minor))
+	dst = append(dst, "Via: "...)
+	dst = x.appendVersion(dst)
 	dst = append(dst, " "+viaName+"\r\nX-Forwarded-For: "...)
 	for i := range q.Len() {
 		if q.ID(i) == h1.XForwardedFor && !q.Hop(i) && len(q.Value(i)) > 0 {
@@ -243,6 +247,7 @@ func (x *client) appendResponse(dst []byte, o *Origin, chunked bool) []byte {
 	if !r.Has(h1.Date) { // RFC 9110 section 6.6.1
 		dst = x.appendDate(dst)
 	}
+	dst = x.appendTiming(dst)
 	answered := &x.answered
 	*answered = Answered{Status: r.Status, Header: &r.Head, Asked: &x.req.Head, Secure: x.secure != ""}
 	dst = x.plan.Group.Fields(dst, answered, &x.plan, o)
@@ -271,6 +276,7 @@ func keepTrailer(h *h1.Head, i int) bool { return h.ID(i) == h1.Other }
 // appendConnection appends what becomes of the connection, and the end of the head.
 func (x *client) appendConnection(dst []byte) []byte {
 	switch {
+	case x.s != nil:
 	case !x.x.keep:
 		dst = append(dst, "Connection: close\r\n"...)
 	case x.req.Minor == 0:

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
+	"steerpoint/internal/certfile"
 	"steerpoint/snapshot"
 )
 
@@ -27,17 +27,12 @@ type keyring struct {
 
 // holder is one certificate and where it comes from.
 type holder struct {
-	written snapshot.EdgeCertificate
-	pair    snapshot.EdgeKeyPair // unless it is in files
-	seen    [2]stamp
-	cert    *tls.Certificate // nil: none could be read yet
-	said    string           // what was logged last of it
-}
-
-// stamp is what shows that a file is another one.
-type stamp struct {
-	mod  time.Time
-	size int64
+	name  string
+	files *certfile.Source     // nil: it is in pair
+	pair  snapshot.EdgeKeyPair // unless it is in files
+	cert  *tls.Certificate     // nil: none could be read yet
+	said  string               // what was logged last of it
+	kept  bool                 // pair is that of before, which cert was made of
 }
 
 var errNoPair = errors.New("no chain and key have come yet")
@@ -54,13 +49,10 @@ func (k *keyring) set(e *snapshot.Edge, secrets *snapshot.EdgeSecrets, log *slog
 	defer k.mu.Unlock()
 	old := k.holders
 	k.holders, k.domains = map[string]*holder{}, map[string]string{}
-	for _, w := range e.Certificates {
-		h := &holder{written: w, pair: pairs[w.Name]}
-		if was := old[w.Name]; was != nil {
-			h.cert, h.said = was.cert, was.said
-		}
+	for i := range e.Certificates {
+		h := holderOf(&e.Certificates[i], pairs[e.Certificates[i].Name], old[e.Certificates[i].Name])
 		h.load(log)
-		k.holders[w.Name] = h
+		k.holders[h.name] = h
 	}
 	for i := range e.Services {
 		for domain, name := range e.Services[i].Certificates {
@@ -68,6 +60,29 @@ func (k *keyring) set(e *snapshot.Edge, secrets *snapshot.EdgeSecrets, log *slog
 		}
 	}
 	k.show()
+}
+
+// holderOf is the holder of a certificate after was, which is nil for a new one. What is in the same files as before, or is the
+// same pair, is not read again.
+func holderOf(w *snapshot.EdgeCertificate, pair snapshot.EdgeKeyPair, was *holder) *holder {
+	h := &holder{name: w.Name, pair: pair}
+	if w.ChainFile != "" {
+		h.files = certfile.Follow(w.ChainFile, w.KeyFile)
+	}
+	if was == nil {
+		return h
+	}
+	h.cert, h.said = was.cert, was.said
+	if h.files == nil || was.files == nil {
+		h.kept = h.files == nil && was.files == nil && was.cert != nil && was.said == "" &&
+			was.pair.Chain == pair.Chain && was.pair.Key.Equal(pair.Key.Text)
+		return h
+	}
+	chain, key := h.files.Files()
+	if c, k := was.files.Files(); c == chain && k == key {
+		h.files = was.files
+	}
+	return h
 }
 
 // show puts what can be used in use. The lock is held.
@@ -93,56 +108,77 @@ func (k *keyring) follow(ctx context.Context, log *slog.Logger) {
 			return
 		case <-tick.C:
 		}
-		k.mu.Lock()
-		for _, h := range k.holders {
-			if h.written.ChainFile != "" && (h.cert == nil || h.stamps() != h.seen) {
-				h.load(log)
-			}
-		}
-		k.show()
-		k.mu.Unlock()
+		k.reread(log)
 	}
+}
+
+func (k *keyring) reread(log *slog.Logger) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.holders {
+		if h.files != nil {
+			h.load(log)
+		}
+	}
+	k.show()
+}
+
+// ends are when the certificates in use end, by name.
+func (k *keyring) ends() map[string]time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := map[string]time.Time{}
+	for name, h := range k.holders {
+		if h.cert != nil && h.cert.Leaf != nil {
+			out[name] = h.cert.Leaf.NotAfter
+		}
+	}
+	return out
 }
 
 // load reads a certificate. The log is told once of what is wrong, and when it is over.
 func (h *holder) load(log *slog.Logger) {
 	cert, err := h.read()
+	if errors.Is(err, errNoPair) && h.cert == nil { // control is still ordering it, or says what is wrong
+		if h.said == "" {
+			log.Info("a certificate is waited for: its domains have none", "certificate", h.name)
+		}
+		h.said = err.Error()
+		return
+	}
 	if err != nil {
 		if said := err.Error(); said != h.said {
-			log.Error("a certificate cannot be used; visitors get the one before, or none", "code", "CERTIFICATE_UNUSABLE", "certificate", h.written.Name, "error", err)
+			log.Error("a certificate cannot be used; visitors get the one before, or none", "code", "CERTIFICATE_UNUSABLE", "certificate", h.name, "error", err)
 			h.said = said
 		}
 		return
 	}
+	if cert == nil || cert == h.cert {
+		return // as it was, and what was wrong with it still is
+	}
 	if h.said != "" {
-		log.Info("a certificate can be used again", "certificate", h.written.Name)
+		log.Info("a certificate can be used again", "certificate", h.name)
 	}
 	h.cert, h.said = cert, ""
 }
 
+// read gives the certificate; nil without an error: it is as it was the last time, whatever came of that.
 func (h *holder) read() (*tls.Certificate, error) {
-	var cert tls.Certificate
-	var err error
 	switch {
-	case h.written.ChainFile != "":
-		h.seen = h.stamps() // before they are read: what changes meanwhile is read again
-		cert, err = tls.LoadX509KeyPair(h.written.ChainFile, h.written.KeyFile)
+	case h.files != nil:
+		changed, err := h.files.Reload()
+		if err != nil || !changed && h.files.Current() == nil {
+			return nil, err
+		}
+		return h.files.Current(), nil
+	case h.kept:
+		return nil, nil
 	case h.pair.Chain == "":
 		return nil, errNoPair
-	default:
-		cert, err = tls.X509KeyPair([]byte(h.pair.Chain), []byte(h.pair.Key.Reveal()))
 	}
+	cert, err := tls.X509KeyPair([]byte(h.pair.Chain), []byte(h.pair.Key.Reveal()))
 	if err != nil {
 		return nil, fmt.Errorf("chain and key: %w", err)
 	}
 	return &cert, nil
-}
-
-func (h *holder) stamps() (s [2]stamp) {
-	for i, name := range []string{h.written.ChainFile, h.written.KeyFile} {
-		if info, err := os.Stat(name); err == nil {
-			s[i] = stamp{info.ModTime(), info.Size()}
-		}
-	}
-	return s
 }

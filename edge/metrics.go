@@ -63,6 +63,8 @@ type metrics struct {
 	g    *Gateway
 	none *routeRun // of requests that no route is found for
 
+	h2 *protocolMetrics
+
 	accepted     atomic.Uint64
 	tunnels      atomic.Int64
 	refusedConns *prometheus.CounterVec
@@ -72,13 +74,17 @@ type metrics struct {
 	reasons map[string]uint64
 
 	desc struct {
-		requests, in, out, retries, duration, dials, stale, results, connections, origins *prometheus.Desc
-		accepted, tunnels, reasons, lost                                                  *prometheus.Desc
+		requests, in, out, retries, duration, dials, stale, results, connections, origins, took *prometheus.Desc
+		accepted, tunnels, reasons, lost, streams                                               *prometheus.Desc
 	}
 }
 
 func newMetrics(reg prometheus.Registerer, g *Gateway) (*metrics, error) {
 	m := &metrics{g: g, none: &routeRun{}, reasons: map[string]uint64{}}
+	var err error
+	if m.h2, err = newProtocolMetrics(reg); err != nil {
+		return nil, err
+	}
 	m.refusedConns = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "steer_edge_connections_refused_total", Help: "Connections of clients that were closed unheard, by reason.",
 	}, []string{"reason"})
@@ -96,13 +102,15 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) (*metrics, error) {
 	m.desc.dials = d("origin_connects_total", "Connections made to an origin.", "service", "group", "origin")
 	m.desc.stale = d("origin_stale_total", "Idle connections that an origin had closed when a request was sent on them.", "service", "group", "origin")
 	m.desc.results = d("origin_requests_total", "Requests to an origin, by how they went.", "service", "group", "origin", "result")
+	m.desc.took = d("origin_duration_seconds", "From a request on a connection to an origin to the head of the response.", "service", "group", "origin")
 	m.desc.origins = d("origin_connections", "Connections to an origin, by what they do.", "service", "group", "origin", "state")
+	m.desc.streams = d("origin_streams", "Requests under way to an origin with HTTP/2.", "service", "group", "origin")
 	m.desc.connections = d("connections", "Connections of clients.")
 	m.desc.accepted = d("connections_accepted_total", "Connections of clients that were taken.")
 	m.desc.tunnels = d("websockets", "Connections that have become WebSockets.")
 	m.desc.reasons = d("failures_total", "Requests that no origin answered whole, by reason.", "reason")
 	m.desc.lost = d("log_lines_lost_total", "Lines of the access log that could not be written.")
-	for _, c := range []prometheus.Collector{m, m.refusedConns, m.endedConns} {
+	for _, c := range []prometheus.Collector{m, m.refusedConns, m.endedConns, newBodyGauge(g)} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register: %w", err)
 		}
@@ -128,8 +136,8 @@ func (m *metrics) reason(r string) {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	d := &m.desc
 	for _, x := range []*prometheus.Desc{
-		d.requests, d.in, d.out, d.retries, d.duration, d.dials, d.stale, d.results, d.connections, d.origins,
-		d.accepted, d.tunnels, d.reasons, d.lost,
+		d.requests, d.in, d.out, d.retries, d.duration, d.dials, d.stale, d.results, d.connections, d.origins, d.took,
+		d.accepted, d.tunnels, d.reasons, d.lost, d.streams,
 	} {
 		ch <- x
 	}
@@ -199,8 +207,12 @@ func (m *metrics) collectOrigin(ch chan<- prometheus.Metric, r *originRun, label
 	for i, name := range [...]string{Answers: "answers", Fails: "fails", Refuses: "refuses", Breaks: "breaks", TimesOut: "times_out"} {
 		counter(ch, d.results, r.results[i].Load(), append(labels[:3:3], name)...)
 	}
-	n := r.pool.Counts()
+	ch <- r.took.metric(d.took, labels[:3:3]...)
+	n := r.counts()
 	gauge(ch, d.origins, n.Active, append(labels[:3:3], "active")...)
 	gauge(ch, d.origins, n.Idle, append(labels[:3:3], "idle")...)
 	gauge(ch, d.origins, n.Waiting, append(labels[:3:3], "waiting")...)
+	if r.key.http2 {
+		gauge(ch, d.streams, n.Streams, labels...)
+	}
 }

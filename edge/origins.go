@@ -21,9 +21,11 @@ func newSite(s *Site) *site { return &site{s} }
 type originRun struct {
 	key  originKey
 	pool *pool.Pool
+	old  *pool.Pool // of an origin with HTTP/2, its connections of HTTP/1.1, for WebSockets; nil: pool has them
 
 	dials, stale atomic.Uint64
 	results      [TimesOut + 1]atomic.Uint64
+	took         durations // until the head of the response, on a connection that was there
 }
 
 // originKey is what makes two origins one: what was learnt and opened holds for all of it together.
@@ -32,14 +34,15 @@ type originKey struct {
 	tls                           string // the server name; "": plain
 	config                        *tls.Config
 	timeouts                      [2]time.Duration
-	counts                        [3]int
+	counts                        [4]int
+	http2                         bool
 }
 
 func keyOf(o *Origin) originKey {
 	k := originKey{
 		service: o.Service, group: o.Group, name: o.Name, address: o.Address, config: o.TLS,
 		timeouts: [2]time.Duration{o.IdleTimeout, o.WaitTimeout},
-		counts:   [3]int{o.MaxIdle, o.MaxActive, o.MaxWaiting},
+		counts:   [4]int{o.MaxIdle, o.MaxActive, o.MaxWaiting, o.MaxConns}, http2: o.HTTP2,
 	}
 	if o.TLS != nil {
 		k.tls = o.TLS.ServerName
@@ -58,6 +61,7 @@ type pools struct {
 	origins map[originKey]*originRun
 	routes  map[routeKey]*routeRun
 	removed map[routeKey]conn.Instant // routes that are no more, and until when their requests may go on
+	running sync.WaitGroup            // what connections of HTTP/2 have running
 }
 
 func (p *pools) init() {
@@ -68,7 +72,7 @@ func (p *pools) trim(now conn.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.origins {
-		r.pool.Trim(now)
+		r.trim(now)
 	}
 }
 
@@ -76,7 +80,7 @@ func (p *pools) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.origins {
-		r.pool.Close()
+		r.close()
 	}
 }
 
@@ -100,7 +104,7 @@ func (g *Gateway) Swap(s *Site) error {
 			r = old[k]
 		}
 		if r == nil {
-			r = &originRun{key: k, pool: g.newPool(o)}
+			r = g.newOriginRun(o, k)
 		}
 		p.origins[k], o.run = r, r
 	}
@@ -108,7 +112,7 @@ func (g *Gateway) Swap(s *Site) error {
 	g.site.Store(newSite(s))
 	for k, r := range old {
 		if p.origins[k] == nil {
-			r.pool.Close()
+			r.close()
 		}
 	}
 	return nil
@@ -139,10 +143,11 @@ func check(s *Site) error {
 	return nil
 }
 
-func (g *Gateway) newPool(o *Origin) *pool.Pool {
+func (g *Gateway) newPool(o *Origin, r *originRun) *pool.Pool {
 	return pool.New(pool.Config{
 		Address: o.Address, TLS: o.TLS, MaxIdle: o.MaxIdle, IdleTimeout: o.IdleTimeout,
 		MaxActive: o.MaxActive, MaxWaiting: o.MaxWaiting, WaitTimeout: o.WaitTimeout, Limits: g.cfg.limits(),
+		HTTP2: o.HTTP2, MaxConns: o.MaxConns, Running: &g.pools.running, Dialed: func() { r.dials.Add(1) },
 	}, g.clock, g.buffers)
 }
 

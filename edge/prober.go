@@ -60,11 +60,11 @@ func (p *prober) set(endpoints []*direct.Endpoint) {
 	defer p.mu.Unlock()
 	old := p.tasks
 	p.tasks = map[direct.Target]*task{}
-	now, fresh := time.Now(), 0
+	now, fresh, count := time.Now(), 0, newcomers(endpoints, old)
 	for _, e := range endpoints {
 		t := old[e.Target]
 		if t == nil {
-			t = &task{next: now.Add(min(time.Duration(fresh)*spread, e.Interval))}
+			t = &task{next: now.Add(firstProbe(fresh, count, e.Interval))}
 			fresh++
 		}
 		if latest := now.Add(e.Interval); t.next.After(latest) {
@@ -77,6 +77,22 @@ func (p *prober) set(endpoints []*direct.Endpoint) {
 	case p.wake <- struct{}{}:
 	default:
 	}
+}
+
+// newcomers counts the endpoints that have no turn yet.
+func newcomers(endpoints []*direct.Endpoint, old map[direct.Target]*task) (n int) {
+	for _, e := range endpoints {
+		if old[e.Target] == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// firstProbe is when the i-th of n new endpoints is probed first: spread after the one before it, and closer where so many
+// would not fit into the interval; those that are left would all come at its end.
+func firstProbe(i, n int, interval time.Duration) time.Duration {
+	return min(time.Duration(i)*spread, interval*time.Duration(i)/time.Duration(n))
 }
 
 // due gives the endpoints whose turn has come, and when the next one comes.
@@ -152,9 +168,11 @@ func (s *Snapshots) probe(ctx context.Context, e *direct.Endpoint) {
 		return // the gateway ends: that says nothing of the origin
 	}
 	s.probes.done.Add(1)
+	e.Said(probeFailure(status, err))
 	if e.Record(err == nil && status == 200, took, time.Duration(s.g.clock.Now())) == 0 {
 		return
 	}
+	s.sayFailOpen(ctx, e)
 	said := []any{"endpoint", e.Scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) + e.Path, "host", e.HostHeader}
 	switch {
 	case err != nil:
@@ -177,7 +195,12 @@ func (s *Snapshots) ask(ctx context.Context, e *direct.Endpoint) (status int, to
 			return 0, 0, errors.New("origin was removed")
 		}
 	}
+	if cfg.HTTP2 = e.HTTP2; cfg.HTTP2 {
+		cfg.TLS = speaking(cfg.TLS, "h2")
+	}
 	p := pool.New(cfg, s.g.clock, s.g.buffers)
+	defer p.Wait()
+	defer p.Close()
 	up, err := p.Dial(ctx, true, e.Timeout)
 	if err != nil {
 		return 0, 0, err
@@ -185,18 +208,24 @@ func (s *Snapshots) ask(ctx context.Context, e *direct.Endpoint) (status int, to
 	defer p.Drop(up)
 	defer context.AfterFunc(ctx, up.Cutter)()
 	begun := s.g.clock.Now()
+	if e.GRPC {
+		if status, err = askHealth(up, e); err != nil {
+			return 0, 0, err
+		}
+		return status, s.g.clock.Now().Sub(begun), nil
+	}
 	request := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: Steerpoint (health probe)\r\nX-FD-HealthProbe: 1\r\nConnection: close\r\n\r\n", e.Method, e.Path, probeHost(e))
-	if _, err := up.Write(request); err != nil {
+	if err := sendProbe(up, request); err != nil {
 		return 0, 0, fmt.Errorf("send probe: %w", err)
 	}
 	var r h1.Response
 	for r.Status < 200 {
-		if err := up.Reader.Response(&r, e.Method == "HEAD"); err != nil {
+		if err := up.Response(&r, e.Method == "HEAD"); err != nil {
 			return 0, 0, fmt.Errorf("read response: %w", err)
 		}
 	}
 	for read := 0; read < probeBody; {
-		part, err := up.Reader.Next()
+		part, err := up.Next()
 		if errors.Is(err, io.EOF) {
 			return r.Status, s.g.clock.Now().Sub(begun), nil
 		}
@@ -206,6 +235,15 @@ func (s *Snapshots) ask(ctx context.Context, e *direct.Endpoint) (status int, to
 		read += len(part)
 	}
 	return 0, 0, errors.New("the body does not end")
+}
+
+func sendProbe(up *pool.Conn, request []byte) (err error) {
+	if up.Stream != nil {
+		_, err = up.Stream.Send(request, nil, true)
+		return err
+	}
+	_, err = up.Write(request)
+	return err
 }
 
 // probeHost is the Host that a probe sends.

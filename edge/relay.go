@@ -15,6 +15,10 @@ const defaultIdleTimeout = 60 * time.Second
 func (x *client) relay(o *Origin, up *pool.Conn) {
 	e := &x.x
 	e.fail(x.resp.Status, "")
+	if x.resp.Status == 101 && x.s != nil {
+		x.tunnelStream(o, up)
+		return
+	}
 	if x.resp.Status == 101 {
 		x.tunnel(o, up)
 		return
@@ -23,18 +27,21 @@ func (x *client) relay(o *Origin, up *pool.Conn) {
 	// A request body that is still on its way when the response begins is not waited for. It cannot be known whether a client
 	// that waits for 100 Continue will send it.
 	e.keep = x.req.KeepAlive && !e.uploading() && x.bodyTaken() && !x.g.clients.draining.Load() &&
-		(x.resp.Length.Kind != h1.UntilClose || chunked)
+		(x.resp.Length.Known() >= 0 || chunked)
 	err := x.relayBody(o, up, chunked)
+	if err == nil {
+		x.noteGRPC(up)
+	}
 	x.guard(nil)
 	whole := x.endUpload(up)
 	if !x.bodyTaken() {
 		e.unread, e.keep = true, false
 	}
-	if err == nil && whole && x.resp.KeepAlive && up.Reader.Done() && !e.unread {
-		o.run.pool.Put(up, x.g.clock.Now())
+	if err == nil && whole && x.resp.KeepAlive && up.Done() && !e.unread {
+		up.Put(x.g.clock.Now())
 		return
 	}
-	o.run.pool.Drop(up)
+	up.Drop()
 	if err != nil {
 		x.ruin(o, err)
 	}
@@ -44,7 +51,9 @@ func (x *client) relay(o *Origin, up *pool.Conn) {
 func (x *client) bodyTaken() bool { return x.x.whole || x.x.up != nil || x.reader.Done() }
 
 // chunksDown reports whether the client gets chunks: its response has no known length, and it can read them.
-func (x *client) chunksDown() bool { return x.resp.Length.Known() < 0 && x.req.Minor == 1 }
+func (x *client) chunksDown() bool {
+	return x.resp.Length.Known() < 0 && x.req.Minor == 1 && x.s == nil
+}
 
 // errClient is a client that cannot be written to, wrapped around why.
 type errClient struct{ err error }
@@ -57,18 +66,22 @@ func (x *client) relayBody(o *Origin, up *pool.Conn, chunked bool) error {
 	e := &x.x
 	room := x.g.buffers.Lend(h1.Small)
 	head := x.appendResponse(room.B[:0], o, chunked)
-	part, err := up.Reader.Ready()
+	part, err := up.Ready()
 	if err == nil {
 		err = x.firstPart(up, head, part, chunked)
 	}
 	x.g.buffers.Return(room)
-	for err == nil && !up.Reader.Done() {
+	for err == nil && !up.Done() {
 		if chunked || x.resp.Length.Known() < 0 {
 			x.letGo(up)
 		}
 		now := x.g.clock.Now()
 		up.ReadBy(x.total(now.Add(or(x.plan.Route.IdleTimeout, defaultIdleTimeout))))
-		part, err = up.Reader.Next()
+		part, err = up.Next()
+		if errors.Is(err, conn.ErrTimeout) && x.stillSends() {
+			err = nil
+			continue
+		}
 		if err != nil && !ended(err) {
 			break
 		}
@@ -82,17 +95,21 @@ func (x *client) relayBody(o *Origin, up *pool.Conn, chunked bool) error {
 
 // letGo gives back what only the beginning of a message needs, so that one that lasts holds little.
 func (x *client) letGo(up *pool.Conn) {
-	up.Reader.Release()
-	if x.x.up != nil {
+	up.Release()
+	if u := x.x.up; u != nil && !u.over() {
 		return // the reader of the client is in use
 	}
 	x.asked, x.x.body = Asked{Client: x.asked.Client, Socket: x.asked.Socket}, nil
+	x.settle()
 	x.reader.Detach(&x.req.Head)
 }
 
 // firstPart writes the head with what came of the body.
 func (x *client) firstPart(up *pool.Conn, head, part []byte, chunked bool) error {
 	x.x.sent = x.resp.Status
+	if x.s != nil {
+		return x.partToStream(up, head, part)
+	}
 	before, after, err := x.frame(up, head, part, chunked)
 	if err != nil {
 		return err
@@ -105,6 +122,9 @@ func (x *client) firstPart(up *pool.Conn, head, part []byte, chunked bool) error
 }
 
 func (x *client) nextPart(up *pool.Conn, part []byte, chunked bool) error {
+	if x.s != nil {
+		return x.partToStream(up, nil, part)
+	}
 	before, after, err := x.frame(up, x.room[:0], part, chunked)
 	if err != nil || len(before)+len(part)+len(after) == 0 {
 		return err
@@ -121,11 +141,11 @@ func (x *client) frame(up *pool.Conn, dst, part []byte, chunked bool) (before, a
 	if len(part) > 0 {
 		dst, after = h1.AppendChunkSize(dst, len(part)), crlf
 	}
-	if !up.Reader.Done() {
+	if !up.Done() {
 		return dst, after, nil
 	}
 	var trailer h1.Head
-	if err := up.Reader.Trailer(&trailer); err != nil {
+	if err := up.Trailer(&trailer); err != nil {
 		return nil, nil, err
 	}
 	switch {
@@ -155,6 +175,7 @@ func (x *client) write(a, b, c []byte) error {
 		err = x.c.WriteParts(a, b, c)
 	}
 	if err != nil {
+		x.stalls(err)
 		return errClient{err}
 	}
 	return nil
@@ -169,6 +190,8 @@ func (x *client) ruin(o *Origin, err error) {
 	case errors.As(err, new(errClient)), x.hasLeft():
 		e.fail(499, "client_left")
 		return
+	case errors.Is(err, conn.ErrTimeout) && x.overdue():
+		e.fail(504, "deadline")
 	case errors.Is(err, conn.ErrTimeout):
 		x.fault(o, TimesOut)
 		e.fail(502, "origin_paused")
@@ -184,9 +207,8 @@ func (x *client) ruin(o *Origin, err error) {
 		x.refuse()
 		return
 	}
-	if x.resp.Length.Known() < 0 && x.req.Minor == 0 {
-		x.c.Reset() // an end would be taken for the end of the body
-	} else if x.secure != "" {
-		x.c.Cut() // so that TLS does not say that all was sent
+	if x.s != nil {
+		return // it is reset when it is closed
 	}
+	x.c.Cut() // it ends with RST, which nobody takes for the end of the body, and TLS does not say that all was sent
 }

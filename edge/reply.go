@@ -37,6 +37,9 @@ func (x *client) say() {
 	if e.answer.status == 499 {
 		return // there is nobody to tell
 	}
+	if x.isGRPC() {
+		defer x.speakGRPC()()
+	}
 	room := x.g.buffers.Lend(h1.Small)
 	defer x.g.buffers.Return(room)
 	dst := appendStatus(room.B[:0], e.answer.status, []byte(phrase(e.answer.status)))
@@ -45,6 +48,7 @@ func (x *client) say() {
 		dst = append(dst, "Cache-Control: no-store\r\n"...) // the fault may be gone at the next request
 	}
 	dst = appendOps(dst, x.plan.Response)
+	dst = x.appendTiming(dst)
 	if p := &x.plan; p.Status != 0 {
 		if len(p.Location) > 0 {
 			dst = h1.AppendField(dst, "Location", p.Location)
@@ -69,6 +73,10 @@ func (x *client) say() {
 		body = nil
 	}
 	dst = x.appendConnection(dst)
+	if x.s != nil {
+		x.sayToStream(dst, body)
+		return
+	}
 	if string(x.req.Method()) != "HEAD" {
 		dst = append(dst, body...)
 		e.out = int64(len(body))

@@ -30,7 +30,7 @@ type Fields interface {
 type Asked struct {
 	Method  []byte // as it was sent
 	Scheme  string // http | https
-	Version string // 1.0 | 1.1
+	Version string // 1.0 | 1.1 | 2
 	Host    []byte // lower-case, without port and final dot; empty: HTTP/1.0 without Host
 	Path    []byte // as it was sent; it begins with /, or is *
 	// Query is what follows the first ?. HasQuery tells an empty one from none.
@@ -66,6 +66,9 @@ type Plan struct {
 	Tries int
 	// IdempotencyField names a field, in lower case, with which a request may be sent again whatever its method. Empty: none.
 	IdempotencyField string
+	// BufferBody is how long a body may be, in octets, that is awaited whole before a request that could be sent again goes
+	// on. 0: only what comes with the head is kept.
+	BufferBody int64
 	// Target is what is asked of the origin, path and query; nil: as it was asked.
 	Target []byte
 	// Request and Response change fields of the request that goes on and of the response that comes back, one after the
@@ -112,6 +115,9 @@ type Route struct {
 	TunnelLife time.Duration
 	// Drain is how long requests of the route may go on after it was removed. 0: 30s.
 	Drain time.Duration
+	// GRPC says that requests are calls of gRPC: both bodies are streams, which may pause for IdleTimeout together, and grpc-timeout
+	// bounds a request as TotalTimeout does.
+	GRPC bool
 
 	run *routeRun // set by Swap
 }
@@ -130,6 +136,10 @@ type Origin struct {
 	// MaxIdle is how many idle connections are kept, IdleTimeout how long. 0: 64, 4s.
 	MaxIdle     int
 	IdleTimeout time.Duration
+	// HTTP2 is an origin that is asked by HTTP/2, over TLS by ALPN and without it with prior knowledge. WebSockets go to it by
+	// HTTP/1.1. MaxConns bounds its connections; 0: no bound.
+	HTTP2    bool
+	MaxConns int
 	// MaxActive bounds requests at once, MaxWaiting those that wait beyond, WaitTimeout how long one waits. 0: no bound;
 	// none; as long as the request may take.
 	MaxActive, MaxWaiting int

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"steerpoint/edge/internal/affinity"
@@ -26,12 +27,15 @@ import (
 type Snapshots struct {
 	g       *Gateway
 	keys    keyring
+	tickets ticketKeys
 	country func(netip.Addr) string
 	seed    uint64
 
 	mu     sync.Mutex // of Apply
 	site   *direct.Site
 	probes *prober
+	// serving is site with its snapshot, for those who must not wait for Apply; nil: there is none yet.
+	serving atomic.Pointer[inForce]
 	// tls are the settings of TLS to origins, by what they say: an origin whose settings are the same is the same origin.
 	tls map[tlsKey]*tls.Config
 }
@@ -48,7 +52,7 @@ func NewSnapshots(g *Gateway, certificates *Certificates, country func(netip.Add
 		country = func(netip.Addr) string { return "" }
 	}
 	return &Snapshots{
-		g: g, keys: keyring{certs: certificates}, country: country, seed: rand.Uint64(), tls: map[tlsKey]*tls.Config{}, probes: newProber(g),
+		g: g, keys: keyring{certs: certificates}, tickets: ticketKeys{config: g.tls}, country: country, seed: rand.Uint64(), tls: map[tlsKey]*tls.Config{}, probes: newProber(g),
 	}
 }
 
@@ -66,12 +70,16 @@ func (s *Snapshots) Apply(e *snapshot.Edge, secrets *snapshot.EdgeSecrets) error
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	d.places = asksPlace(e)
+	d.places, d.challenges = asksPlace(e), challengesOf(e)
 	out.Director = d
+	if err := s.tickets.set(secrets); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
 	if err := s.g.Swap(out); err != nil {
 		return err
 	}
 	s.site = site
+	s.serving.Store(&inForce{e, site})
 	s.keys.set(e, secrets, s.g.log)
 	s.probes.set(site.Endpoints)
 	return nil
@@ -85,6 +93,8 @@ type director struct {
 	groups  map[*direct.Group]*originGroup
 	country func(netip.Addr) string
 	places  bool // a rule or a policy asks for the visitor's country
+
+	challenges challenges
 }
 
 // compile makes the gateway's view of a site.
@@ -110,6 +120,7 @@ func (s *Snapshots) compile(site *direct.Site) (*director, *Site, error) {
 		d.routes = append(d.routes, &Route{
 			Service: r.Service.Name, Name: spec.Name, ConnectTimeout: spec.Connect, ResponseTimeout: spec.ResponseHead, IdleTimeout: spec.Idle,
 			TotalTimeout: spec.Total, TunnelTimeout: spec.WebSocketIdle, TunnelLife: spec.WebSocketLife, MaxBody: spec.MaxBody, Drain: r.Group.Spec.Drain,
+			GRPC: spec.Protocol == "grpc",
 		})
 	}
 	out.Routes = d.routes
@@ -122,10 +133,12 @@ func (s *Snapshots) origin(g *direct.Group, i int, scheme string) (*Origin, erro
 	out := &Origin{
 		Service: g.Service, Group: spec.Name, Name: o.Name, Index: i, HostHeader: o.HostHeader,
 		Address: net.JoinHostPort(o.Host, strconv.Itoa(o.Port(scheme))),
-		MaxIdle: spec.MaxIdle, IdleTimeout: spec.IdleTimeout,
+		MaxIdle: or(spec.MaxIdle, -1), IdleTimeout: spec.IdleTimeout,
 		MaxActive: spec.PerOrigin, MaxWaiting: spec.Queue, WaitTimeout: spec.QueueTimeout,
 	}
-	if most := spec.MaxConnections; most > 0 && (out.MaxActive == 0 || most < out.MaxActive) {
+	if out.HTTP2 = o.HTTP2; out.HTTP2 {
+		out.MaxConns = spec.MaxConnections
+	} else if most := spec.MaxConnections; most > 0 && (out.MaxActive == 0 || most < out.MaxActive) {
 		out.MaxActive = most // a request has a connection to itself
 	}
 	if scheme == "http" {
@@ -169,6 +182,9 @@ type memory struct {
 
 // Direct decides about a request.
 func (d *director) Direct(a *Asked, p *Plan) {
+	if d.challenges.answer(a, p) {
+		return
+	}
 	m, ok := p.Memory.(*memory)
 	if !ok {
 		m = new(memory)
@@ -192,6 +208,7 @@ func (d *director) Direct(a *Asked, p *Plan) {
 	}
 	dec := &m.decision
 	d.site.Direct(&m.request, time.Duration(d.g.clock.Now()), dec)
+	m.request.Body = nil // nothing looks at it any more, and the connection may be idle for long
 	m.up, m.down = appendChanges(m.up[:0], dec.Request), appendChanges(m.down[:0], dec.Response)
 	p.Request, p.Response = m.up, m.down
 	if dec.Status != 0 {
@@ -210,16 +227,17 @@ func (d *director) Direct(a *Asked, p *Plan) {
 	}
 	group := d.groups[dec.Group]
 	p.Route, p.Group, p.Target = d.routes[dec.Match.Route], group, dec.Target
+	p.BufferBody = dec.Group.Spec.BufferBody
 	p.Tries, p.IdempotencyField = 1+dec.Group.Spec.Attempts, group.idempotency()
 }
 
 // unfit says what a request needs that the gateway does not do; "": nothing.
 func unfit(d *direct.Decision) string {
 	switch {
-	case d.Route.Spec.Protocol == "grpc" || d.Route.Spec.Protocol == "llm":
+	case d.Route.Spec.Protocol == "llm":
 		return "protocol"
-	case slices.ContainsFunc(d.Group.Spec.Origins, func(o snapshot.EdgeOrigin) bool { return o.HTTP2 }):
-		return "origin_http2"
+	case d.Route.Spec.Protocol == "grpc" && slices.ContainsFunc(d.Group.Spec.Origins, func(o snapshot.EdgeOrigin) bool { return !o.HTTP2 }):
+		return "origin_http1" // a rule has chosen the group: of the route's own the spec sees to it
 	}
 	return ""
 }

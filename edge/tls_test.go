@@ -66,7 +66,7 @@ func TestTLSOnBothSides(t *testing.T) {
 		"misnamed": {route: &Route{Service: "shop", Name: "misnamed"}, group: misnamed},
 	}
 	b, roots := secure(t, Config{}, d)
-	k, err := dialTLS(t, b.addr, &tls.Config{ServerName: "example.com", RootCAs: roots, NextProtos: []string{"h2", "http/1.1"}})
+	k, err := dialTLS(t, b.addr, &tls.Config{ServerName: "example.com", RootCAs: roots, NextProtos: []string{"http/1.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

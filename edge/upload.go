@@ -15,6 +15,8 @@ type upload struct {
 	done  chan struct{}
 	taken atomic.Bool  // all of the body was read from the client
 	ended atomic.Int64 // the conn.Instant at which all was written to the origin; 0: not yet
+	stuck atomic.Int64 // that at which the origin took no more; 0: it does
+	moved atomic.Int64 // that at which the last part was written
 	// err is what kept the body from being read; nil: it was read to its end, or the origin took no more. It is set before
 	// done is closed.
 	err error
@@ -37,14 +39,16 @@ func (x *client) upload(u *upload, up *pool.Conn, part []byte) {
 		u.taken.Store(x.reader.Done()) // before the origin has it: its response may come at once
 		if len(part) > 0 || x.reader.Done() {
 			if x.writePart(up, part, chunked) != nil {
+				u.stuck.Store(int64(x.g.clock.Now()))
 				return // the origin takes no more: what it has to say is read elsewhere
 			}
+			u.moved.Store(int64(x.g.clock.Now()))
 		}
 		if x.reader.Done() {
 			u.ended.Store(int64(x.g.clock.Now()))
 			return
 		}
-		x.c.ReadBy(x.bodyLimit(begun, u.in))
+		x.bodyBy(x.bodyLimit(begun, u.in))
 		var err error
 		part, err = x.reader.Next()
 		if u.in += int64(len(part)); err == nil || ended(err) {
@@ -60,6 +64,9 @@ func (x *client) upload(u *upload, up *pool.Conn, part []byte) {
 
 // writePart writes a part of a body, and the end of it after the last part.
 func (x *client) writePart(up *pool.Conn, part []byte, chunked bool) error {
+	if up.Stream != nil {
+		return x.writeStream(up, part)
+	}
 	up.WriteBy(x.g.clock.Now().Add(x.g.cfg.WriteTimeout))
 	if !chunked {
 		_, err := up.Write(part)
@@ -84,6 +91,9 @@ func (x *client) writePart(up *pool.Conn, part []byte, chunked bool) error {
 // only hold a connection may not.
 func (x *client) bodyLimit(begun conn.Instant, in int64) conn.Instant {
 	cfg := &x.g.cfg
+	if r := x.plan.Route; r != nil && r.GRPC { // nil: rules look at the body before there is one
+		return 0 // such a body is a conversation: its pauses are bounded by those of the response
+	}
 	paid := time.Duration(in) * time.Second / time.Duration(cfg.BodyRate)
 	return min(x.g.clock.Now().Add(cfg.BodyTimeout), begun.Add(cfg.BodyGrace+paid))
 }
@@ -93,6 +103,16 @@ func (x *client) tooLarge(in int64) error {
 		return h1.ErrLengthBig
 	}
 	return nil
+}
+
+// over reports whether an upload has ended by itself: the reader of the client is free again.
+func (u *upload) over() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // uploading reports whether some of a request body is still to come from the client.
@@ -112,7 +132,7 @@ func (x *client) endUpload(up *pool.Conn) (whole bool) {
 	}
 	if !u.taken.Load() {
 		up.Cut()
-		x.c.CutReads()
+		x.cutBody()
 	}
 	late := time.AfterFunc(lastPart, up.Cutter)
 	<-u.done

@@ -6,11 +6,12 @@ import "time"
 const (
 	SnapshotDNS   = "dns"
 	SnapshotProbe = "probe"
+	SnapshotEdge  = "edge"
 )
 
 // Ack is a node's answer to one version of a snapshot: it works by it, or it does not and goes on with the one before.
 type Ack struct {
-	Snapshot string        `json:"snapshot"` // SnapshotDNS or SnapshotProbe
+	Snapshot string        `json:"snapshot"` // SnapshotDNS, SnapshotProbe or SnapshotEdge
 	Version  uint64        `json:"version"`  // the one this is the answer to
 	OK       bool          `json:"ok"`
 	Reason   string        `json:"reason,omitempty"` // why not: one sentence for people, beginning with a code
@@ -30,6 +31,7 @@ type NodeStatus struct {
 	Uptime time.Duration `json:"uptime"`
 	Map    *NodeMap      `json:"map,omitempty"`   // nodes that answer DNS
 	Tasks  *NodeTasks    `json:"tasks,omitempty"` // nodes that probe
+	Edge   *NodeEdge     `json:"edge,omitempty"`  // gateways
 	// Expires is when the node's certificate ends, by control's clock.
 	Expires time.Time `json:"expires"`
 	Trouble []string  `json:"trouble,omitempty"` // sentences for people, each beginning with a code

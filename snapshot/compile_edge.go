@@ -32,6 +32,7 @@ func CompileEdge(version uint64, created time.Time, set *spec.Set) *Edge {
 			out.RuleSets = append(out.RuleSets, edgeRuleSet(s))
 		}
 	}
+	out.Certificates = autoCertificates(set)
 	for _, c := range set.Certificates() {
 		if certs[c.Name] {
 			out.Certificates = append(out.Certificates, edgeCertificate(c))
@@ -54,7 +55,7 @@ func edgeService(s *spec.Service) EdgeService {
 		if out.Certificates == nil {
 			out.Certificates = map[string]string{}
 		}
-		out.Certificates[domain] = name
+		out.Certificates[domain] = certificateOf(domain, name)
 	}
 	return out
 }
@@ -128,7 +129,7 @@ func edgeGroup(g *spec.OriginGroup) EdgeGroup {
 func edgeHealth(h *spec.Health) EdgeHealth {
 	out := EdgeHealth{Enabled: h.Enabled, Samples: h.SampleSize, Successes: h.SuccessfulSamples}
 	if h.Enabled {
-		out.Path, out.Method, out.Scheme = h.Path, h.Method, h.Scheme
+		out.Path, out.Method, out.Scheme, out.GRPC = h.Path, h.Method, h.Scheme, h.Kind == "grpc"
 		out.Interval, out.Timeout = time.Duration(h.Interval), time.Duration(h.ProbeTimeout())
 	}
 	return out

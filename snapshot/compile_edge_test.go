@@ -155,10 +155,10 @@ func change(t *testing.T, name string, v reflect.Value) {
 	switch {
 	case name == "Origin.Address":
 		v.SetString("other.example.com:444")
-	case name == "Origin.Scheme" || name == "OriginGroup.AllDown" || name == "Origin.Protocol" || name == "Route.ForwardProtocol" || name == "AccessPolicy.Action":
+	case name == "Origin.Scheme" || name == "OriginGroup.AllDown" || name == "Origin.Protocol" || name == "Route.ForwardProtocol" || name == "AccessPolicy.Action" || name == "Health.Kind":
 		words := map[string][2]string{
 			"Origin.Scheme": {"http", "https"}, "OriginGroup.AllDown": {"roundRobin", "priority"}, "Origin.Protocol": {"http1", "http2"},
-			"Route.ForwardProtocol": {"origin", "http"}, "AccessPolicy.Action": {"deny", "allow"},
+			"Route.ForwardProtocol": {"origin", "http"}, "AccessPolicy.Action": {"deny", "allow"}, "Health.Kind": {"http", "grpc"},
 		}[name]
 		if v.String() == words[0] {
 			words[0] = words[1]

@@ -16,6 +16,8 @@ type Edge struct {
 	RuleSets []EdgeRuleSet `json:"ruleSets,omitempty"`
 	// Certificates are by name: those that domains use.
 	Certificates []EdgeCertificate `json:"certificates,omitempty"`
+	// Challenges prove to a certificate authority that domains are ours (RFC 8555 section 8.3). They are public.
+	Challenges []EdgeChallenge `json:"challenges,omitempty"`
 }
 
 // EdgeService is what the gateway does for one service.
@@ -124,6 +126,7 @@ func (o *EdgeOrigin) Port(scheme string) int {
 // only 200 is a success.
 type EdgeHealth struct {
 	Enabled   bool          `json:"enabled"`
+	GRPC      bool          `json:"grpc,omitempty"` // grpc.health.v1.Health/Check for the service behind the / of Path
 	Path      string        `json:"path,omitempty"`
 	Method    string        `json:"method,omitempty"`
 	Scheme    string        `json:"scheme,omitempty"` // "": that of each origin
@@ -246,6 +249,8 @@ type EdgeSecrets struct {
 	Certificates []EdgeKeyPair `json:"certificates,omitempty"` // by name
 	// Affinity are the keys of session cookies; the first makes new ones.
 	Affinity []EdgeAffinityKey `json:"affinity,omitempty"`
+	// Tickets are the keys of TLS session tickets; the first makes new ones. None: each gateway makes its own.
+	Tickets []EdgeTicketKey `json:"tickets,omitempty"`
 }
 
 // EdgeKeyPair is a chain with its key.

@@ -21,6 +21,7 @@ type ACME struct {
 	// EABKeyID and EABKeyFrom bind the account to one of the authority's customers (RFC 8555 section 7.3.4).
 	EABKeyID   string     `json:"eabKeyID" doc:"name of the key that binds the account to one you have with the authority"`
 	EABKeyFrom *SecretRef `json:"eabKeyFrom" doc:"value of a Secret that is that key, in base64url"`
+	Roots      string     `json:"roots" format:"text" doc:"certificates in PEM form that sign the authority's own, such as a company's, instead of those of control's system"`
 }
 
 // CertificateFiles names files of a gateway node. They are read again when they change.

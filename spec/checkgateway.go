@@ -34,18 +34,10 @@ func (c *checker) gateway(s *Service) {
 	}
 	c.notYet("policies.cache", len(s.Policies.Cache) > 0)
 	c.notYet("acceleration", s.Acceleration.Enabled)
-	for domain, name := range s.Certificates {
-		c.notYet("certificates."+string(domain), name == "auto")
-	}
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		c.notYet(at("routes[%d].cache", i), r.Cache)
-		c.notYet(at("routes[%d].protocol", i), r.Protocol == "grpc" || r.Protocol == "llm")
-	}
-	for i := range s.OriginGroups {
-		for j := range s.OriginGroups[i].Origins {
-			c.notYet(at("originGroups[%d]", i)+at(".origins[%d].protocol", j), s.OriginGroups[i].Origins[j].Protocol == "http2")
-		}
+		c.notYet(at("routes[%d].protocol", i), r.Protocol == "llm")
 	}
 }
 
@@ -97,8 +89,21 @@ func (c *checker) originHealth(g *OriginGroup, enabled int, path string) {
 	if !h.Enabled && enabled > 1 {
 		c.fail(path+".health.enabled", "false", valueError{CodeContradiction, fmt.Sprintf("leaves %d enabled origins, and nothing says which of them work", enabled), "one enabled origin, or enabled: true", ""})
 	}
+	if h.Kind == "grpc" {
+		c.grpcHealth(g, path)
+	}
 	if strings.HasSuffix(h.Path, "*") {
 		c.fail(path+".health.path", h.Path, valueError{CodeBadValue, "is no path that can be asked for", "a path without a star", ""})
+	}
+}
+
+// grpcHealth checks what a group needs whose origins are asked for the health of gRPC.
+func (c *checker) grpcHealth(g *OriginGroup, path string) {
+	if j := slices.IndexFunc(g.Origins, func(o Origin) bool { return o.Protocol != "http2" }); j >= 0 {
+		c.fail(path+".health.kind", "grpc", valueError{CodeContradiction, fmt.Sprintf("needs HTTP/2, and origin %s has %s", g.Origins[j].Name, g.Origins[j].Protocol), "protocol: http2 for every origin of the group", ""})
+	}
+	if service := strings.TrimPrefix(g.Health.Path, "/"); !grpcService(service) {
+		c.fail(path+".health.path", g.Health.Path, valueError{CodeBadValue, "is no name of a gRPC service", "/ or /package.Service", ""})
 	}
 }
 

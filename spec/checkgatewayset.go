@@ -37,7 +37,6 @@ func (c *checker) certificate(v *Certificate) {
 		c.absolute("files.chain", v.Files.Chain)
 		c.absolute("files.key", v.Files.Key)
 	}
-	c.notYet("acme", v.ACME != nil)
 }
 
 func (c *checker) absolute(field, name string) {
@@ -55,6 +54,7 @@ func (c *checker) acme(v *Certificate) {
 	if name, host, ok := strings.Cut(a.Email, "@"); a.Email != "" && (!ok || name == "" || !strings.Contains(host, ".") || strings.ContainsAny(a.Email, " <>,;")) {
 		c.fail("acme.email", a.Email, valueError{CodeBadValue, "is no address of mail", "an address such as hostmaster@example.com", ""})
 	}
+	c.authorityRoots(a)
 	wild := slices.IndexFunc(v.Names, Domain.Wildcard)
 	if wild >= 0 && a.Challenge == "http-01" {
 		c.fail("acme.challenge", a.Challenge, valueError{CodeContradiction, "cannot prove " + string(v.Names[wild]) + ": a wildcard needs a record of its zone", "dns-01", ""})

@@ -48,6 +48,7 @@ func (s *Set) Check(whole Completeness) (Errors, []Warning) {
 	k.catalogs()
 	k.signed()
 	k.gateway()
+	k.provable()
 	k.dynamic()
 	k.hints()
 	k.servers()

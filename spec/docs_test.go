@@ -44,7 +44,7 @@ that form, a value stays as it is stored; that is how labels are changed, or one
 	KindRuleSet: `Rules that routes of services name in ` + "`ruleSets`" + `: conditions and what is done when all of them hold. How they are run,
 what conditions see and which server variables there are is in [edge](edge.md).`,
 	KindCertificate: `A certificate chain with its key for some domains: ordered by ACME, from a Secret, or from files of the gateway
-nodes; exactly one of the three. Services name it in ` + "`certificates`" + `. Ordering by ACME is not built yet.`,
+nodes; exactly one of the three. Services name it in ` + "`certificates`" + `.`,
 	KindDynamicRecords: `What DNS UPDATE wrote into a zone (see [DNS UPDATE](authdns-update.md)), beside the Zone of the same name. Control writes it; people
 read it, roll it back or delete it. Where the Zone or a service has something at a name that a record here cannot stand beside,
 the record is not served.`,

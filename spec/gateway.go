@@ -42,7 +42,8 @@ type OriginTLS struct {
 // Health says how a gateway probes the origins of a group.
 type Health struct {
 	Enabled           bool     `json:"enabled" default:"true" doc:"false: nothing is probed; allowed only with one enabled origin"`
-	Path              string   `json:"path" default:"/" format:"path" doc:"path asked for"`
+	Kind              string   `json:"kind" default:"http" enum:"http,grpc" doc:"what is asked for: a path, or the health that a gRPC server tells (grpc.health.v1.Health/Check)"`
+	Path              string   `json:"path" default:"/" format:"path" doc:"path asked for; kind grpc: / and the name of a gRPC service, or / for the whole server"`
 	Method            string   `json:"method" default:"HEAD" enum:"HEAD,GET" doc:"HTTP method"`
 	Scheme            string   `json:"scheme" dynamic:"the scheme of each origin" enum:"http,https" doc:"protocol of the probe; the port is the origin's for it"`
 	Interval          Duration `json:"interval" default:"30s" min:"1s" max:"1h" doc:"time between probes; of groups that share an origin the shortest counts"`

@@ -128,11 +128,16 @@ func grpcRest(v *url.URL) *valueError {
 	switch {
 	case v.RawQuery != "" || v.ForceQuery:
 		return &valueError{CodeBadURL, "has a query, and a health check has none", "", ""}
-	case len(service) > 200 || strings.Trim(service, nameChars+"ABCDEFGHIJKLMNOPQRSTUVWXYZ.") != "":
+	case !grpcService(service):
 		return &valueError{CodeBadURL, fmt.Sprintf("has the service %q, which is no name of a gRPC service", service), "", ""}
 	}
 	v.Path, v.RawPath = "/"+service, ""
 	return nil
+}
+
+// grpcService reports whether a text may name a service of gRPC; "": the whole server.
+func grpcService(name string) bool {
+	return len(name) <= 200 && strings.Trim(name, nameChars+"ABCDEFGHIJKLMNOPQRSTUVWXYZ.") == ""
 }
 
 const nameChars = "abcdefghijklmnopqrstuvwxyz0123456789-_"

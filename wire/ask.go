@@ -22,17 +22,17 @@ type asks struct {
 }
 
 type openAsk struct {
-	node   string
+	who    followerKey
 	answer chan answer // holds one
 }
 
-func (a *asks) add(id, node string) chan answer {
+func (a *asks) add(id string, who followerKey) chan answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open == nil {
 		a.open = map[string]openAsk{}
 	}
-	o := openAsk{node: node, answer: make(chan answer, 1)}
+	o := openAsk{who: who, answer: make(chan answer, 1)}
 	a.open[id] = o
 	return o.answer
 }
@@ -47,23 +47,20 @@ func (a *asks) remove(id string) {
 func (a *asks) answered(node string, ans answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if o, ok := a.open[ans.ID]; ok && o.node == node {
+	if o, ok := a.open[ans.ID]; ok && o.who.node == node {
 		delete(a.open, ans.ID)
 		o.answer <- ans
 	}
 }
 
 // gone answers for a node whose stream ended.
-func (a *asks) gone(node, kind string) {
-	if kind != report.SnapshotProbe {
-		return
-	}
+func (a *asks) gone(who followerKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, o := range a.open {
-		if o.node == node {
+		if o.who == who {
 			delete(a.open, id)
-			o.answer <- answer{ID: id, Failure: "the connection to the point was lost"}
+			o.answer <- answer{ID: id, Failure: "the connection to it was lost"}
 		}
 	}
 }
@@ -71,36 +68,22 @@ func (a *asks) gone(node, kind string) {
 // Probe has a point probe a task now, outside of its schedule. An error is a *pki.Refusal with code NODE_AWAY or BUSY,
 // what the point said of why it did not probe, or ctx's.
 func (h *Hub) Probe(ctx context.Context, point string, task snapshot.ProbeTask) (report.Observation, error) {
-	h.mu.Lock()
-	f := h.followers[followerKey{point, report.SnapshotProbe}]
-	h.mu.Unlock()
-	if f == nil {
-		return report.Observation{}, away(point)
-	}
 	a := Ask{ID: rand.Text(), Task: task, Timeout: task.Timeout + time.Second}
 	if deadline, ok := ctx.Deadline(); ok {
 		a.Timeout = time.Until(deadline)
 	}
-	answered := h.asks.add(a.ID, point)
-	defer h.asks.remove(a.ID)
-	if !f.ask(a) {
-		return report.Observation{}, pki.Refuse(pki.Busy, "point "+point+" has too many questions open", "try again in a moment")
+	got, err := h.await(ctx, followerKey{point, report.SnapshotProbe}, a.ID, a)
+	switch {
+	case err != nil:
+		return report.Observation{}, err
+	case got.Observation == nil:
+		return report.Observation{}, fmt.Errorf("point %s did not probe: %.200s", point, got.Failure)
 	}
-	select {
-	case got := <-answered:
-		if got.Observation == nil {
-			return report.Observation{}, fmt.Errorf("point %s did not probe: %.200s", point, got.Failure)
-		}
-		return *got.Observation, nil
-	case <-f.done:
-		return report.Observation{}, away(point)
-	case <-ctx.Done():
-		return report.Observation{}, fmt.Errorf("point %s did not answer: %w", point, ctx.Err())
-	}
+	return *got.Observation, nil
 }
 
-func away(point string) error {
-	r := pki.Refuse(NodeAway, "point "+point+" is not connected", "steer node list shows which are")
+func away(who followerKey) error {
+	r := pki.Refuse(NodeAway, who.String()+" is not connected", "steer node list shows which are")
 	r.Status = 503
 	return r
 }

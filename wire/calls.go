@@ -10,6 +10,7 @@ import (
 const (
 	RoleDNS   = pki.RoleDNS
 	RoleProbe = pki.RoleProbe
+	RoleEdge  = pki.RoleEdge
 )
 
 // Auth is how a caller proves that it may call.
@@ -79,7 +80,11 @@ var Calls = []Call{
 		serve: (*Hub).followProbe,
 	},
 	{
-		Name: "ack", Method: http.MethodPost, Path: "/v1/ack", Roles: []string{RoleDNS, RoleProbe}, Auth: Certificate, MaxBody: 16 * kib,
+		Name: "edge", Method: http.MethodGet, Path: "/v1/edge", Roles: []string{RoleEdge}, Auth: Certificate, Stream: true,
+		serve: (*Hub).followEdge,
+	},
+	{
+		Name: "ack", Method: http.MethodPost, Path: "/v1/ack", Roles: []string{RoleDNS, RoleProbe, RoleEdge}, Auth: Certificate, MaxBody: 16 * kib,
 		serve: (*Hub).ack,
 	},
 	{
@@ -87,7 +92,7 @@ var Calls = []Call{
 		serve: (*Hub).observations,
 	},
 	{
-		Name: "result", Method: http.MethodPost, Path: "/v1/result", Roles: []string{RoleProbe}, Auth: Certificate, MaxBody: 64 * kib,
+		Name: "result", Method: http.MethodPost, Path: "/v1/result", Roles: []string{RoleProbe, RoleEdge}, Auth: Certificate, MaxBody: 64 * kib,
 		serve: (*Hub).result,
 	},
 	{

@@ -48,7 +48,8 @@ func callers() []caller {
 		{name: "role dns", cert: nodeOf("ns1", RoleDNS), roles: []string{RoleDNS}},
 		{name: "role probe", cert: nodeOf("p1", RoleProbe), roles: []string{RoleProbe}},
 		{name: "both roles", cert: nodeOf("b1", RoleDNS, RoleProbe), roles: both},
-		{name: "role of a later version", cert: nodeOf("e1", "edge"), roles: []string{"edge"}},
+		{name: "role edge", cert: nodeOf("g1", RoleEdge), roles: []string{RoleEdge}},
+		{name: "role of a later version", cert: nodeOf("e1", "relay"), roles: []string{"relay"}},
 		{name: "no certificate", code: pki.CertMissing},
 		{name: "wrong authority", code: pki.CertUntrusted, cert: func(t *testing.T, _ *rig) *tls.Certificate {
 			return pair(t, newAuthority(t), "ns1", both, time.Now(), time.Hour)
@@ -113,7 +114,7 @@ func bodyFor(t *testing.T, r *rig, call string, acks string) []byte {
 		"result":       answer{ID: "nobody waits", Failure: "none"},
 		"status":       report.NodeStatus{Version: "1.3.0"},
 		"update":       report.Update{ID: "1", Zone: "example.net.", Key: "k."},
-		"dns":          nil, "probe": nil,
+		"dns":          nil, "probe": nil, "edge": nil,
 	}
 	value, ok := bodies[call]
 	if !ok {
@@ -197,6 +198,9 @@ func TestCallsAuthorization(t *testing.T) {
 				if !slices.Contains(who.roles, RoleDNS) {
 					acks = report.SnapshotProbe
 				}
+				if slices.Contains(who.roles, RoleEdge) {
+					acks = report.SnapshotEdge
+				}
 				got, status := tryCall(t, c, call.Method, r.url()+call.Path, bodyFor(t, r, call.Name, acks))
 				if want := who.want(call); got != want {
 					t.Errorf("%s: %q (HTTP %d), want %q", call.Name, got, status, want)
@@ -223,9 +227,10 @@ func TestCallsDefinition(t *testing.T) {
 renew POST /v1/renew: certificate, also expired, roles [], body 16384, stream false
 dns GET /v1/dns: certificate, roles [dns], body 0, stream true
 probe GET /v1/probe: certificate, roles [probe], body 0, stream true
-ack POST /v1/ack: certificate, roles [dns probe], body 16384, stream false
+edge GET /v1/edge: certificate, roles [edge], body 0, stream true
+ack POST /v1/ack: certificate, roles [dns probe edge], body 16384, stream false
 observations POST /v1/observations: certificate, roles [probe], body 2097152, stream false
-result POST /v1/result: certificate, roles [probe], body 65536, stream false
+result POST /v1/result: certificate, roles [probe edge], body 65536, stream false
 update POST /v1/update: certificate, roles [dns], body 65536, stream false
 status POST /v1/status: certificate, roles [], body 262144, stream false`
 	if text := strings.Join(got, "\n"); text != want {

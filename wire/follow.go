@@ -26,7 +26,7 @@ type follower struct {
 
 	mu     sync.Mutex
 	state  *NodeState // to be sent
-	asks   []Ask      // to be sent
+	asks   []any      // to be sent: each an Ask or an EdgeAsk
 	why    *pki.Refusal
 	ending bool
 }
@@ -49,7 +49,7 @@ func (f *follower) setState(s NodeState) {
 	f.nudge()
 }
 
-func (f *follower) ask(a Ask) bool {
+func (f *follower) ask(a any) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.asks) >= maxAsks || f.ending {
@@ -76,7 +76,7 @@ func (f *follower) isEnding() bool {
 	return f.ending
 }
 
-func (f *follower) take() (*NodeState, []Ask) {
+func (f *follower) take() (*NodeState, []any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	state, asks := f.state, f.asks
@@ -166,7 +166,7 @@ func (h *Hub) leave(r *request, kind string, f *follower) {
 	f.end(nil)
 	if last {
 		h.metrics.followers.WithLabelValues(kind).Dec()
-		h.asks.gone(r.node.Name, kind)
+		h.asks.gone(key)
 		h.presence.Gone(r.node.Name, kind)
 	}
 }

@@ -15,10 +15,10 @@ import (
 const (
 	frameHello     byte = 1 // Hello, the first of every stream
 	frameKeepAlive byte = 2 // empty
-	frameFull      byte = 3 // snapshot.DNS or snapshot.Probe
+	frameFull      byte = 3 // snapshot.DNS, snapshot.Probe or snapshot.EdgePack
 	frameDelta     byte = 4 // snapshot.DNSDelta or snapshot.ProbeDelta
 	frameState     byte = 5 // NodeState
-	frameAsk       byte = 6 // Ask
+	frameAsk       byte = 6 // Ask or EdgeAsk
 	frameEnd       byte = 7 // pki.Refusal: why the stream ends now
 
 	// framePacked in the kind says that the payload is gzip.

@@ -57,6 +57,25 @@ func messages() []message {
 	dns.Created, dns.At = at, time.Hour
 	newer := dnsMap(8, 2)
 	probe := &snapshot.Probe{Version: 4, Point: "p1", Tasks: []snapshot.ProbeTask{task}}
+	question := report.EdgeQuestion{
+		URL: "https://www.example.com/", Method: "HEAD", Headers: []string{"A: b"}, Client: netip.MustParseAddr("192.0.2.7"), Country: "CN", Session: "a",
+	}
+	origin := report.EdgeOrigin{
+		Origin: "a", Enabled: true, Draining: true, Probed: true, Healthy: true, Good: 3, Seen: 4, Samples: 4, Needed: 3, Latency: time.Millisecond,
+		OutFor: time.Second, Share: 0.5, Failure: "status 503",
+	}
+	status.Edge = &report.NodeEdge{
+		Version: 9, Created: at, FromDisk: true, Connections: 2, Origins: 2, Healthy: 1, Left: 1,
+		Groups: []report.EdgeGroup{{Service: "shop", Group: "web", Origins: []report.EdgeOrigin{origin}}},
+	}
+	explained := report.EdgeAnswer{
+		URL: "https://www.example.com/", Service: "shop", Route: "all", Domain: "www.example.com", Path: "/*", Status: 503, Reason: "no_origin", Location: "x",
+		Rules:  []report.EdgeRule{{Set: "front", Rule: "all", Fired: true, Why: "x"}},
+		Access: "x", Group: "web", Session: "x",
+		Steps:  []report.EdgeStep{{Name: "healthy", Kept: []string{"a"}, Without: []report.EdgeWithout{{Origin: "b", Why: "x"}}, Note: "x"}},
+		Origin: "a", Asks: "GET x", Host: "x", Request: []string{"x"}, Response: []string{"x"}, Assumed: []string{"x"}, Version: 9,
+		Origins: []report.EdgeOrigin{origin},
+	}
 	return []message{
 		of("application", pki.Application{
 			Token: "0011223344.secret.hash", Name: "p1", Roles: []string{"probe"}, Labels: map[string]string{"isp": "chinatelecom"},
@@ -70,10 +89,16 @@ func messages() []message {
 		of("ack", ack),
 		of("observations", batch{ID: "one", Observations: []report.Observation{observation, {Task: "t", OK: true}}}),
 		of("result", answer{ID: "q1", Observation: &observation, Failure: "none"}),
+		of("explained", answer{ID: "q2", Answer: &explained}),
 		of("status", status),
 		of("hello", Hello{Protocol: 1, Program: "1.3.0", Node: "p1", KeepAlive: 5 * time.Second}),
 		of("state", NodeState{Drained: true}),
 		of("ask", Ask{ID: "q1", Task: task, Timeout: time.Second}),
+		of("edgeask", EdgeAsk{ID: "q2", Question: question, Timeout: time.Second}),
+		of("edge", snapshot.EdgePack{
+			Edge:   &snapshot.Edge{Version: 9, Created: at, Services: []snapshot.EdgeService{{Name: "shop"}}},
+			Sealed: &snapshot.Sealed{Envelope: []byte{1, 2, 3}},
+		}),
 		of("dns", *dns),
 		of("dnsdelta", *snapshot.DiffDNS(dns, newer)),
 		of("probe", *probe),

@@ -34,7 +34,8 @@ type Hub struct {
 	joins  *rateLimit
 	told   *rateLimit // refusals of strangers that are logged
 
-	dns *line[snapshot.DNS]
+	dns  *line[snapshot.DNS]
+	edge *line[snapshot.EdgePack]
 
 	mu        sync.Mutex
 	probes    map[string]*line[snapshot.Probe] // by node
@@ -79,6 +80,7 @@ func newHub(cfg HubConfig, l net.Listener, r Registry, s Sink, p Presence, reg p
 		probes: map[string]*line[snapshot.Probe]{}, followers: map[followerKey]*follower{}, states: map[string]NodeState{},
 	}
 	h.dns = &line[snapshot.DNS]{of: dnsLine(cfg.Bases)}
+	h.edge = &line[snapshot.EdgePack]{of: edgeLine()}
 	h.server = h.newServer()
 	return h, nil
 }
@@ -251,7 +253,7 @@ func (h *Hub) Disconnect(node string) {
 // followersOf are the streams of a node. The caller holds mu.
 func (h *Hub) followersOf(node string) []*follower {
 	var out []*follower
-	for _, kind := range []string{report.SnapshotDNS, report.SnapshotProbe} {
+	for _, kind := range []string{report.SnapshotDNS, report.SnapshotProbe, report.SnapshotEdge} {
 		if f := h.followers[followerKey{node, kind}]; f != nil {
 			out = append(out, f)
 		}

@@ -38,7 +38,8 @@ func (p *packet) start(h *Hub) {
 	})
 }
 
-// lineOf is what a line must know of a kind of snapshot. diff makes the frame's value out of two snapshots.
+// lineOf is what a line must know of a kind of snapshot. diff makes the frame's value out of two snapshots; nil: they always go
+// whole.
 type lineOf[S any] struct {
 	version func(*S) uint64
 	diff    func(from, to *S) any
@@ -82,6 +83,9 @@ func (l *line[S]) next(have uint64, came bool) (*packet, uint64) {
 	version := l.of.version(newest)
 	if have == version && !came {
 		return nil, have
+	}
+	if l.of.diff == nil {
+		return l.full, version
 	}
 	if p := l.deltas[have]; p != nil {
 		return p, version

@@ -78,9 +78,10 @@ type batch struct {
 	Observations []report.Observation `json:"observations"`
 }
 
-// answer is the body of result: what came of an Ask.
+// answer is the body of result: what came of an Ask or an EdgeAsk.
 type answer struct {
 	ID          string              `json:"id"`
 	Observation *report.Observation `json:"observation,omitempty"`
-	Failure     string              `json:"failure,omitempty"` // one sentence: why the node did not probe
+	Answer      *report.EdgeAnswer  `json:"answer,omitempty"`  // of a gateway
+	Failure     string              `json:"failure,omitempty"` // one sentence: why the node did not probe, or does not know
 }

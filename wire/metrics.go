@@ -74,7 +74,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, kind := range []string{report.SnapshotDNS, report.SnapshotProbe} {
+	for _, kind := range []string{report.SnapshotDNS, report.SnapshotProbe, report.SnapshotEdge} {
 		m.followers.WithLabelValues(kind).Set(0)
 	}
 	return m, nil

@@ -200,7 +200,7 @@ func (h *Hub) ack(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	role, ok := map[string]string{report.SnapshotDNS: RoleDNS, report.SnapshotProbe: RoleProbe}[a.Snapshot]
+	role, ok := map[string]string{report.SnapshotDNS: RoleDNS, report.SnapshotProbe: RoleProbe, report.SnapshotEdge: RoleEdge}[a.Snapshot]
 	if !ok {
 		return nil, pki.Refuse(pki.BadRequest, fmt.Sprintf("there is no snapshot %.40q", a.Snapshot), "")
 	}
@@ -245,8 +245,8 @@ func (h *Hub) result(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Observation == nil && a.Failure == "" {
-		return nil, pki.Refuse(pki.BadRequest, "a result is an observation or the reason why there is none", "")
+	if a.Observation == nil && a.Answer == nil && a.Failure == "" {
+		return nil, pki.Refuse(pki.BadRequest, "a result is an observation, an answer, or the reason why there is none", "")
 	}
 	if a.Observation != nil {
 		ownWord(a.Observation, r.node.Name)

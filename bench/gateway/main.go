@@ -1,24 +1,21 @@
-// Command gateway is the gateway plane by itself, with one route and one origin, and the origin: what is measured beside
-// HAProxy and NGINX (run.sh).
+// Command gateway is the origin that gateways are measured before (tools/edgebench), and our gateway plane by itself with one
+// route and one origin, for who looks where the time goes.
 //
-// Usage: gateway -origin ADDR [-size N], or gateway -listen ADDR -to ADDR [-log FILE].
+// Usage: gateway -origin ADDR, or gateway -listen ADDR -to ADDR [-tls ADDR -cert DIR] [-log FILE] [-cpuprofile FILE].
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/pprof"
-	"strings"
 	"syscall"
 	"time"
 
@@ -28,15 +25,15 @@ import (
 )
 
 type config struct {
-	origin, listen, to, log, profile string
-	size                             int
+	origin, listen, to, log, profile, tls, cert string
 }
 
 func main() {
 	var c config
 	flag.StringVar(&c.origin, "origin", "", "be the origin, at this `address`")
-	flag.IntVar(&c.size, "size", 1024, "octets of a response of the origin")
 	flag.StringVar(&c.listen, "listen", "127.0.0.1:8090", "`address` of the gateway")
+	flag.StringVar(&c.tls, "tls", "", "`address` of the gateway over TLS; empty: none")
+	flag.StringVar(&c.cert, "cert", ".", "`folder` of cert.pem and key.pem")
 	flag.StringVar(&c.to, "to", "127.0.0.1:8080", "`address` of the origin")
 	flag.StringVar(&c.log, "log", "", "`file` for the access log; empty: none")
 	flag.StringVar(&c.profile, "cpuprofile", "", "`file` for a profile of the processor")
@@ -52,13 +49,18 @@ func main() {
 
 func run(ctx context.Context, c config) error {
 	if c.origin != "" {
-		return serveOrigin(ctx, c)
+		return serveOrigin(ctx, c.origin)
 	}
 	addr, err := netip.ParseAddrPort(c.listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	cfg := edge.Config{Listen: []netip.AddrPort{addr}, MaxConnections: 20_000, MaxPerSource: 20_000}
+	if c.tls != "" {
+		if err := secure(&cfg, c); err != nil {
+			return err
+		}
+	}
 	if c.log != "" {
 		f, err := os.Create(c.log)
 		if err != nil {
@@ -92,6 +94,21 @@ func run(ctx context.Context, c config) error {
 	return g.Run(ctx)
 }
 
+// secure adds TLS.
+func secure(cfg *edge.Config, c config) error {
+	addr, err := netip.ParseAddrPort(c.tls)
+	if err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	cert, err := tls.LoadX509KeyPair(filepath.Join(c.cert, "cert.pem"), filepath.Join(c.cert, "key.pem"))
+	if err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	cfg.ListenTLS = []netip.AddrPort{addr}
+	cfg.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+	return nil
+}
+
 // direct sends everything to one origin.
 type direct struct {
 	route  *edge.Route
@@ -111,68 +128,4 @@ func (d *direct) Report(*edge.Origin, time.Duration, edge.Result) {}
 
 func (d *direct) Fields(dst []byte, _ *edge.Answered, _ *edge.Plan, _ *edge.Origin) []byte {
 	return dst
-}
-
-// serveOrigin answers every request with the same octets, at as little cost as can be. What comes is not looked at: it is
-// for a benchmark alone, in which requests have no bodies.
-func serveOrigin(ctx context.Context, c config) error {
-	l, err := net.Listen("tcp", c.origin)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	response := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nDate: Mon, 30 Nov 2026 12:00:00 GMT\r\nServer: bench\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
-		c.size, strings.Repeat("x", c.size))
-	stream := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n")
-	for {
-		k, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accept: %w", err)
-		}
-		go answer(k, response, stream)
-	}
-}
-
-func answer(k net.Conn, response, stream []byte) {
-	defer k.Close()
-	r := bufio.NewReaderSize(k, 2048)
-	for {
-		events := false
-		for {
-			line, err := r.ReadSlice('\n')
-			if err != nil {
-				return
-			}
-			if bytes.HasPrefix(line, []byte("GET /sse")) {
-				events = true
-			}
-			if len(line) == 2 {
-				break
-			}
-		}
-		if events {
-			sendEvents(k, stream)
-			return
-		}
-		if _, err := k.Write(response); err != nil {
-			return
-		}
-	}
-}
-
-// sendEvents sends an event a second until the other side leaves.
-func sendEvents(w io.Writer, head []byte) {
-	if _, err := w.Write(head); err != nil {
-		return
-	}
-	for {
-		event := fmt.Appendf(nil, "data: %d %s\n\n", time.Now().UnixNano(), strings.Repeat("t", 128))
-		if _, err := fmt.Fprintf(w, "%x\r\n%s\r\n", len(event), event); err != nil {
-			return
-		}
-		time.Sleep(time.Second)
-	}
 }

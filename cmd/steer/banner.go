@@ -48,7 +48,7 @@ func demoBanner(w io.Writer, listeners map[string]string, dir string) {
 	}
 	dig := fmt.Sprintf("dig @%s -p %s shop.gslb.example.net", host, port)
 	fmt.Fprintf(w, `
-The demo runs: service shop on three edges. Leave it running and try this in a second terminal.
+The demo runs: service shop on three edges, service web behind the gateway. Leave it running and try this in a second terminal.
 %[1]s
   Who is answered what (the client subnet decides; the answer says how wide it is good for):
     %[2]s +subnet=192.0.2.0/24      # everybody: east, while it is up
@@ -67,10 +67,28 @@ The demo runs: service shop on three edges. Leave it running and try this in a s
     %[3]s demo break south/127.0.0.14
     %[3]s demo slow west 300ms
     %[3]s demo lose west 50%%
+  The gateway: one service, four ways to choose among the origins near, middle and far:
+    curl http://%[5]s/latency      # the fastest
+    curl http://%[5]s/priority     # near, while it works
+    curl http://%[5]s/weight       # near nine times of ten
+    curl -c jar -b jar http://%[5]s/affinity   # always the same, by a cookie
+  Break one, and see why it is left out:
+    %[3]s demo break near
+    %[3]s explain http://%[5]s/priority
+    %[3]s status web
   Status page: http://%[4]s/
   Stop: Ctrl-C
 
-`, env, dig, steer, listeners[settings.RoleAPI])
+`, env, dig, steer, listeners[settings.RoleAPI], demoHost(listeners[settings.RoleHTTP]))
+}
+
+// demoHost is the demo's service as a URL names it: the port is where the gateway listens.
+func demoHost(gateway string) string {
+	_, port, err := net.SplitHostPort(gateway)
+	if err != nil || port == "80" {
+		return "web.localhost"
+	}
+	return "web.localhost:" + port
 }
 
 // isDefault reports whether a command in another terminal finds dir by itself.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,6 +87,9 @@ func nodeChecks(dir string, s settings.Settings, held locate.Running) []doctor.C
 	if slices.Contains(m.Roles, agent.RoleDNS) {
 		checks = append(checks, dnsPorts(s, held)...)
 	}
+	if slices.Contains(m.Roles, agent.RoleEdge) {
+		checks = append(checks, gatewayChecks(s, held)...)
+	}
 	for _, url := range m.Servers {
 		checks = append(checks, doctor.Control(url, m.Authority, m.Certificate))
 	}
@@ -93,8 +97,22 @@ func nodeChecks(dir string, s settings.Settings, held locate.Running) []doctor.C
 }
 
 func dnsPorts(s settings.Settings, held locate.Running) []doctor.Check {
+	return ports(s, held, settings.RoleDNS, settings.RoleDoT, settings.RoleDoH)
+}
+
+// gatewayChecks look at the ports of a gateway, where it has any, and at the files that its connections need.
+func gatewayChecks(s settings.Settings, held locate.Running) []doctor.Check {
+	checks := ports(s, held, settings.RoleHTTP, settings.RoleHTTPS)
+	if len(checks) > 0 {
+		checks = append(checks, doctor.GatewayFiles(cmp.Or(s.Edge.Connections, doctor.GatewayConnections)))
+	}
+	return checks
+}
+
+// ports looks at the listeners of roles that take several.
+func ports(s settings.Settings, held locate.Running, roles ...string) []doctor.Check {
 	var checks []doctor.Check
-	for _, role := range []string{settings.RoleDNS, settings.RoleDoT, settings.RoleDoH} {
+	for _, role := range roles {
 		in := held.Listeners[role]
 		if s.Listen[role] == "" && in == "" {
 			continue
@@ -118,6 +136,7 @@ func machineChecks(dir string, s settings.Settings, held locate.Running) []docto
 	if !onlyControl { // `steer control` has no name server
 		checks = append(checks, dnsPorts(s, held)...)
 	}
+	checks = append(checks, gatewayChecks(s, held)...)
 	checks = append(checks, doctor.Port(settings.RoleAPI, "tcp", s.Listen[settings.RoleAPI], held.Listeners[settings.RoleAPI]))
 	if addr, in := s.Listen[settings.RoleNodes], held.Listeners[settings.RoleNodes]; addr != "" || in != "" {
 		checks = append(checks, doctor.Port(settings.RoleNodes, "tcp", addr, in))
@@ -175,7 +194,7 @@ func nodesResult(s api.Status) []doctor.Result {
 			continue
 		}
 		all++
-		if n.Connected && (n.Map == nil || n.Map.Error == "") && (n.Tasks == nil || n.Tasks.Error == "") {
+		if n.Connected && (n.Map == nil || n.Map.Error == "") && (n.Tasks == nil || n.Tasks.Error == "") && (n.Gateway == nil || n.Gateway.Error == "") {
 			good++
 		}
 	}

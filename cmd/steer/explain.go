@@ -21,11 +21,13 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: `Say word for word why a visitor gets the answer they get.
 
 Of a host: what the name servers answer, and why. Of a URL: what a gateway would do with the request, step by step:
-route, rules, policies, origin group, which origins each step leaves, and the choice. It is worked out here, from the
-resources of the server or of files; what gateways measured is not known to it, so the health of origins is assumed.`,
+route, rules, policies, origin group, which origins each step leaves, and the choice. The gateways that run are asked, with
+what they measured just now: health, latency, origins that are out, drain or return, sessions. With -f, --offline, --down or
+--latency, or where no gateway is connected, it is worked out here from resources, and the health of origins is assumed.`,
 		Example: "  steer explain shop.gslb.example.net --client 203.0.113.7\n" +
 			"  steer explain shop.gslb.example.net --resolver 192.0.2.53 --type AAAA\n" +
 			"  steer explain shop.gslb.example.net --client 203.0.113.7 --at 2026-01-02T03:04:05Z\n" +
+			"  steer explain https://www.example.com/img/a.png --header 'Cookie: ASLBSA=...' --node fra1\n" +
 			"  steer explain https://www.example.com/img/a.png -f gateway.yaml --header 'X-Canary: yes' --down tokyo",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"steerpoint/cmd/steer/internal/input"
 	"steerpoint/cmd/steer/internal/render"
 	"steerpoint/cmd/steer/internal/text"
+	"steerpoint/control"
 	"steerpoint/control/api"
 	"steerpoint/edge/explain"
 	"steerpoint/snapshot"
@@ -26,6 +27,8 @@ type gatewayQuestion struct {
 	files, down, latency     []string
 	header                   []string
 	method, country, session string
+	node                     string
+	offline                  bool
 }
 
 func (g *gatewayQuestion) flags(c *cobra.Command) {
@@ -37,11 +40,13 @@ func (g *gatewayQuestion) flags(c *cobra.Command) {
 	f.StringArrayVar(&g.down, "down", nil, "of a URL: origin, or group/origin, that is not healthy; may be given again")
 	f.StringArrayVar(&g.latency, "latency", nil, "of a URL: latency of an origin, ORIGIN=20ms; may be given again")
 	f.StringVar(&g.session, "session", "", "of a URL: origin that the visitor's session is with")
+	f.StringVar(&g.node, "node", "", "of a URL: ask this gateway alone")
+	f.BoolVar(&g.offline, "offline", false, "of a URL: ask no gateway, and assume what they would have measured")
 }
 
 // ofURL and ofHost are the flags that go with the one and not with the other.
 const (
-	ofURL  = "file header method country down latency session"
+	ofURL  = "file header method country down latency session node offline"
 	ofHost = "resolver at type"
 )
 
@@ -65,7 +70,35 @@ func (g *gatewayQuestion) fits(cmd *cobra.Command, isURL bool) error {
 	if name := changed(cmd, ofHost); name != "" {
 		return fault.Usage("--"+name+" goes with a host, not with a URL", "leave it out")
 	}
+	if name := changed(cmd, assumes); name != "" && g.node != "" {
+		return fault.Usage("--"+name+" is worked out here, and --node asks a gateway", "leave one of them out")
+	}
 	return nil
+}
+
+// assumes are the flags that say what no gateway is asked for.
+const assumes = "file down latency offline"
+
+// askGateways asks those that run. asked: they could be; else it is to be worked out here.
+func (a *app) askGateways(cmd *cobra.Command, g *gatewayQuestion, url, client string) (asked bool, err error) {
+	if changed(cmd, assumes) != "" {
+		return false, nil
+	}
+	c, err := a.client()
+	if err != nil {
+		return false, err
+	}
+	x, err := c.ExplainRequest(cmd.Context(), api.RequestQuestion{
+		URL: url, Method: g.method, Headers: g.header, Client: client, Country: g.country, Session: g.session, Node: g.node,
+	})
+	// A control that is older than this program does not know the question.
+	if code := api.CodeOf(err); g.node == "" && (code == api.CodeNoGateway || code == api.CodeNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	return true, a.show(x, func(w io.Writer, p text.Painter) { render.Requests(w, p, x) })
 }
 
 // explainURL says how a gateway would decide about a request.
@@ -88,6 +121,9 @@ func (a *app) explainURL(cmd *cobra.Command, g *gatewayQuestion, url, client str
 		}
 		q.Latency[name] = d
 	}
+	if asked, err := a.askGateways(cmd, g, url, client); asked || err != nil {
+		return err
+	}
 	docs, err := a.gatewayDocs(cmd, g.files)
 	if err != nil {
 		return err
@@ -99,7 +135,11 @@ func (a *app) explainURL(cmd *cobra.Command, g *gatewayQuestion, url, client str
 	if err != nil {
 		return err
 	}
-	return a.show(x, func(w io.Writer, p text.Painter) { render.Gateway(w, p, x) })
+	if changed(cmd, assumes) == "" {
+		x.Assumed = append([]string{"no gateway is connected that could be asked"}, x.Assumed...)
+	}
+	shown := control.RequestAnswer("", x)
+	return a.show(shown, func(w io.Writer, p text.Painter) { render.Gateway(w, p, &shown) })
 }
 
 // gatewayDocs are the resources that gateways serve by: of files, or of the server.

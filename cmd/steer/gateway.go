@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/netip"
-	"os"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"steerpoint/cmd/steer/internal/fault"
 	"steerpoint/cmd/steer/internal/settings"
 	"steerpoint/edge"
+	"steerpoint/internal/logfile"
 	"steerpoint/snapshot"
 )
 
@@ -19,42 +21,50 @@ import (
 type gateway struct {
 	*edge.Gateway
 	snapshots *edge.Snapshots
-	log       io.Closer // of requests; nil: there is none
-	plain     int       // how many of its addresses are of plain HTTP
+	log       *logfile.File // of requests; nil: there is none
+	plain     int           // how many of its addresses are of plain HTTP
+	logger    *slog.Logger
 }
 
 // openGateway binds the gateway's listeners, if there are to be any.
-func (c *center) openGateway() error {
-	cfg, err := gatewayConfig(&c.settings)
+func (c *center) openGateway() (err error) {
+	c.gateway, err = newGateway(&c.settings, c.country, c.reg, c.log)
+	return err
+}
+
+// newGateway binds a gateway's listeners; nil: there are to be none.
+func newGateway(s *settings.Settings, country func(netip.Addr) string, reg *prometheus.Registry, log *slog.Logger) (*gateway, error) {
+	cfg, err := gatewayConfig(s)
 	if err != nil || len(cfg.Listen)+len(cfg.ListenTLS) == 0 {
-		return err
+		return nil, err
 	}
 	certificates := &edge.Certificates{}
 	cfg.Certificate = certificates.Get
-	g := &gateway{plain: len(cfg.Listen)}
-	if path := c.settings.Edge.AccessLog; path != "" {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	g := &gateway{plain: len(cfg.Listen), logger: log}
+	if path := s.Edge.AccessLog; path != "" {
+		f, err := logfile.Open(path, int64(s.Edge.AccessLogSize), s.Edge.AccessLogKeep)
 		if err != nil {
-			return &fault.Error{
+			return nil, &fault.Error{
 				Exit: fault.ExitBadInput, Code: "ACCESS_LOG", What: "the access log " + path + " cannot be written", Why: err.Error(),
 				Do: "name another file in steer.yaml (edge.accessLog), or none", Err: err,
 			}
 		}
 		cfg.AccessLog, g.log = f, f
 	}
-	if g.Gateway, err = edge.New(cfg, c.reg, c.log.With("plane", "edge")); err != nil {
+	undo := &takenBack{Registerer: reg}
+	if g.Gateway, err = edge.New(cfg, undo, log.With("plane", "edge")); err != nil {
+		undo.all()
 		if g.log != nil {
 			_ = g.log.Close() // nothing was written to it
 		}
 		role := settings.RoleHTTP
-		if c.settings.Listen[role] == "" {
+		if s.Listen[role] == "" {
 			role = settings.RoleHTTPS
 		}
-		return startFault(role, c.settings.Listen[role], err)
+		return nil, startFault(role, s.Listen[role], err)
 	}
-	g.snapshots = edge.NewSnapshots(g.Gateway, certificates, c.country)
-	c.gateway = g
-	return c.reg.Register(g.snapshots)
+	g.snapshots = edge.NewSnapshots(g.Gateway, certificates, country)
+	return g, reg.Register(g.snapshots)
 }
 
 // gatewayConfig is what the settings say of the gateway.
@@ -68,33 +78,43 @@ func gatewayConfig(s *settings.Settings) (cfg edge.Config, err error) {
 	e := &s.Edge
 	cfg.Trusted = settings.Prefixes(e.TrustedProxies)
 	cfg.MaxConnections, cfg.MaxPerSource = e.Connections, e.ConnectionsPerClient
+	cfg.DisableHTTP2, cfg.MaxStreams = e.DisableHTTP2, e.Streams
 	cfg.HeadTimeout, cfg.IdleTimeout, cfg.BodyTimeout, cfg.Drain = e.HeadTimeout, e.IdleTimeout, e.BodyTimeout, e.Drain
 	for name, d := range map[string]time.Duration{"headTimeout": cfg.HeadTimeout, "idleTimeout": cfg.IdleTimeout, "bodyTimeout": cfg.BodyTimeout, "drain": cfg.Drain} {
 		if d < 0 {
 			return cfg, fault.Usage(fmt.Sprintf("edge.%s in steer.yaml is %s", name, d), "give a duration such as 10s, or leave it out")
 		}
 	}
-	if cfg.MaxConnections < 0 || cfg.MaxPerSource < 0 {
-		return cfg, fault.Usage("a number of connections in steer.yaml (edge) is negative", "give a positive one, or leave it out")
+	if cfg.MaxConnections < 0 || cfg.MaxPerSource < 0 || cfg.MaxStreams < 0 {
+		return cfg, fault.Usage("a number of connections or streams in steer.yaml (edge) is negative", "give a positive one, or leave it out")
 	}
-	return cfg, nil
+	err = gatewayLimits(&cfg, &s.Edge.EdgeLimits)
+	return cfg, err
 }
 
-// startGateway serves. Requests get 503 until the first snapshot.
+// startGateway serves, where there is a gateway.
 func (c *center) startGateway(p *process) {
-	if c.gateway == nil {
-		return
+	if c.gateway != nil {
+		c.gateway.start(p)
 	}
-	p.answer("gateway", func(ctx context.Context) error {
-		err := c.gateway.Run(ctx)
-		if c.gateway.log != nil {
-			if closeErr := c.gateway.log.Close(); err == nil {
+}
+
+// start serves. Requests get 503 until the first snapshot. At a stop it lets requests end while a name server beside it still
+// answers.
+func (g *gateway) start(p *process) {
+	p.work("gateway", func(ctx context.Context) error {
+		err := g.Run(ctx)
+		if g.log != nil {
+			if closeErr := g.log.Close(); err == nil {
 				err = closeErr
 			}
 		}
 		return err
 	})
-	p.work("probes of origins", c.gateway.snapshots.Run)
+	p.work("probes of origins", g.snapshots.Run)
+	if f := g.log; f != nil {
+		p.work("access log", func(ctx context.Context) error { reopenOnHangup(ctx, f, g.logger); return nil })
+	}
 }
 
 // PublishEdge hands a snapshot to the gateway of this process.
@@ -133,4 +153,26 @@ func (g *gateway) close() error {
 		err = errors.Join(err, g.log.Close())
 	}
 	return err
+}
+
+// takenBack is a registry from which what was registered can be taken back: a gateway that cannot listen may be made again, to
+// listen elsewhere.
+type takenBack struct {
+	prometheus.Registerer
+	list []prometheus.Collector
+}
+
+// Register keeps what was registered.
+func (t *takenBack) Register(c prometheus.Collector) error {
+	err := t.Registerer.Register(c)
+	if err == nil {
+		t.list = append(t.list, c)
+	}
+	return err
+}
+
+func (t *takenBack) all() {
+	for _, c := range t.list {
+		t.Unregister(c)
+	}
 }

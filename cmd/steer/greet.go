@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"steerpoint/cmd/steer/internal/locate"
@@ -36,6 +37,25 @@ func (u *up) openDemo() error {
 		return startFault(settings.RoleDemo, "a loopback port", err)
 	}
 	return nil
+}
+
+// demoGateway is where the demo's gateway listens, unless it is told otherwise or the port is taken.
+const demoGateway = "127.0.0.1:8080"
+
+// openDemoGateway binds the gateway. The demo has one although nobody said where.
+func (u *up) openDemoGateway() error {
+	l := u.settings.Listen
+	if !u.withDemo || l[settings.RoleHTTP] != "" || l[settings.RoleHTTPS] != "" {
+		return u.openGateway()
+	}
+	var err error
+	for _, addr := range []string{demoGateway, "127.0.0.1:0"} {
+		l[settings.RoleHTTP] = addr
+		if err = u.openGateway(); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return err
 }
 
 // portOf is the port of ADDR:PORT, 0 when there is none.

@@ -38,28 +38,29 @@ func (a *app) nodeCommand() *cobra.Command {
 	var f nodeFlags
 	c := &cobra.Command{
 		Use:   "node --roles dns,probe --join URL --token FILE",
-		Short: "Run a name server or a probe point of a cluster on this machine",
-		Long: `Run the planes of a node on this machine: a name server (dns), a probe point (probe), or both.
+		Short: "Run a name server, a gateway or a probe point of a cluster on this machine",
+		Long: `Run the planes of a node on this machine: a name server (dns), a gateway (edge), a probe point (probe), or several of them.
 
 With --join it becomes a node of the control at URL: it joins once with a token, gets a certificate, renews that by
 itself, follows what control decides and reports what it measures. The token is in a file, on standard input (--token -)
-or in $STEER_JOIN_TOKEN; after the join it is never needed again. While control is away the node answers and probes on by
-what it has, also after a restart. On a folder that has joined, ` + "`steer node`" + ` alone starts it again.
+or in $STEER_JOIN_TOKEN; after the join it is never needed again. While control is away the node answers, serves and probes
+on by what it has, also after a restart. A gateway is told where to listen: --listen http=ADDR:80, --listen https=ADDR:443. On a folder that has joined, ` + "`steer node`" + ` alone starts it again.
 
 With --from, or on the data folder of ` + "`steer up`" + `, it is a name server without a control: it answers by the map in that
 folder, takes every new one within a quarter second, and answers on by the last when the other process is gone.`,
 		Example: "  steer node --roles dns,probe --join https://control.example.net:7072 --token token --label country=JP --label isp=ntt\n" +
+			"  steer node --roles edge --join https://control.example.net:7072 --token token --listen http=:80 --listen https=:443\n" +
 			"  steer node --roles dns --from /var/lib/steer",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.node(cmd.Context(), &f) },
 	}
-	c.Flags().StringVar(&f.roles, "roles", "", "roles of this node: dns, probe (default: those it joined with; dns with --from)")
+	c.Flags().StringVar(&f.roles, "roles", "", "roles of this node: dns, edge, probe (default: those it joined with; dns with --from)")
 	c.Flags().StringArrayVar(&f.join, "join", nil, "URL of control's node port, such as https://HOST:7072 (repeatable: tried in turn)")
 	c.Flags().StringVar(&f.token, "token", "", "file with the join token, or - for standard input (default: $"+tokenVariable+")")
 	c.Flags().StringVar(&f.name, "name", "", "name of this node (default: the name of the machine)")
 	c.Flags().StringArrayVar(&f.labels, "label", nil, "KEY=VALUE that says where it is: continent, country, province, city, isp, region (repeatable)")
 	c.Flags().StringVar(&f.from, "from", "", "map file, or the data folder it is in: answer by it, without a control")
-	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, dot, doh, health and nearest (repeatable; dns, dot and doh take several addresses)")
+	c.Flags().StringArrayVar(&f.listen, "listen", nil, "ROLE=ADDR:PORT, for dns, dot, doh, http, https, health and nearest (repeatable; all but health and nearest take several addresses)")
 	f.dns.register(c)
 	f.log.register(c)
 	c.AddCommand(nodeSubcommands(a)...)
@@ -120,8 +121,8 @@ func nodeRoles(list string) ([]string, error) {
 		r = strings.TrimSpace(r)
 		switch {
 		case r == "":
-		case r != agent.RoleDNS && r != agent.RoleProbe:
-			return nil, fault.Usage(fmt.Sprintf("--roles: %q is not a role this version can run alone", r), "use dns, probe or dns,probe")
+		case r != agent.RoleDNS && r != agent.RoleProbe && r != agent.RoleEdge:
+			return nil, fault.Usage(fmt.Sprintf("--roles: %q is not a role this version can run alone", r), "use dns, edge and probe, divided by commas")
 		case !slices.Contains(roles, r):
 			roles = append(roles, r)
 		}

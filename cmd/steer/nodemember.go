@@ -48,11 +48,13 @@ type member struct {
 	reg      *prometheus.Registry
 	process  *process
 
-	folder *folder.Folder
-	agent  *agent.Agent
-	dns    *authdns.Server
-	prober *probe.Prober
-	health *health.Server
+	folder  *folder.Folder
+	agent   *agent.Agent
+	dns     *authdns.Server
+	prober  *probe.Prober
+	gateway *edgePlane
+	places  *places // where there is a gateway
+	health  *health.Server
 	// nearest answers probes of others.
 	nearest *echo16.Responder
 }
@@ -103,7 +105,7 @@ func (a *app) agentConfig(f *nodeFlags, s *settings.Settings, dir string, roles 
 		cfg.Name = strings.ToLower(host)
 	}
 	if len(roles) == 0 {
-		return cfg, fault.Usage("no roles were given to join with", "add --roles dns, --roles probe or --roles dns,probe")
+		return cfg, fault.Usage("no roles were given to join with", "add --roles dns, --roles edge, --roles probe, or several: --roles dns,probe")
 	}
 	return cfg, nil
 }
@@ -168,6 +170,8 @@ func (m *member) open(cfg agent.Config) error {
 			err = m.openDNS()
 		case agent.RoleProbe:
 			err = m.openProbe()
+		case agent.RoleEdge:
+			err = m.openEdge()
 		}
 		if err != nil {
 			return err
@@ -226,6 +230,9 @@ func (m *member) listeners() map[string]string {
 	if m.nearest != nil {
 		l[settings.RoleNearest] = m.nearest.Addrs()[0].String()
 	}
+	if m.gateway != nil {
+		gatewayListeners(l, m.gateway.gateway)
+	}
 	return l
 }
 
@@ -236,7 +243,9 @@ func (m *member) ready() error {
 		return errors.New("drained")
 	case m.dns != nil && m.dns.Map().Version == 0:
 		return errors.New("no map")
-	case m.dns == nil && !m.agent.Joined():
+	case m.gateway != nil && m.gateway.State().Version == 0:
+		return errors.New("no snapshot")
+	case m.dns == nil && m.gateway == nil && !m.agent.Joined():
 		return errors.New("not joined")
 	}
 	return nil
@@ -256,6 +265,9 @@ func (m *member) close() error {
 	if m.dns != nil {
 		errs = append(errs, m.dns.Close())
 	}
+	if m.gateway != nil {
+		errs = append(errs, m.gateway.close())
+	}
 	if m.folder != nil {
 		errs = append(errs, m.folder.Close())
 	}
@@ -269,6 +281,9 @@ func (m *member) greeting(servers []string) string {
 	}
 	if m.prober != nil {
 		does = append(does, "probe point")
+	}
+	if m.gateway != nil {
+		does = append(does, fmt.Sprintf("gateway on %s, snapshot %d", addrs(m.gateway.Addrs()), m.gateway.State().Version))
 	}
 	how := "joins"
 	if m.agent.Joined() {
@@ -292,6 +307,11 @@ func (m *member) run() error {
 	if m.prober != nil {
 		m.process.work("probe point", m.prober.Run)
 		planes.Probe = m.prober
+	}
+	if m.gateway != nil {
+		m.gateway.start(m.process)
+		m.process.work("geo data", m.places.watch)
+		planes.Edge = m.gateway
 	}
 	m.process.work("health", m.health.Run)
 	m.process.work("agent", func(ctx context.Context) error { return m.agent.Run(ctx, planes) })

@@ -42,6 +42,13 @@ func (a *app) getCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(args) == 1 && kind == string(spec.KindCertificate) && a.output == "" && filter == "" { // with how each is
+				s, err := c.Status(cmd.Context(), api.StatusParams{})
+				if err != nil {
+					return err
+				}
+				return a.show(s.Certificates, func(w io.Writer, p text.Painter) { render.Certificates(w, p, s.Now, s.Certificates) })
+			}
 			if len(args) == 1 {
 				rs, err := collect(math.MaxInt, func(cursor string, n int) ([]api.Resource, string, error) {
 					page, _, err := c.ListResources(cmd.Context(), kind, api.ListResourcesParams{Cursor: cursor, Limit: n, Filter: filter})

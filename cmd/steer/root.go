@@ -70,7 +70,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	add(groupRun, a.loginCommand(), a.logoutCommand(), a.backupCommand(), a.restoreCommand())
 	add(groupResources, a.applyCommand(), a.planCommand(), a.getCommand(), a.deleteCommand(), a.historyCommand(), a.rollbackCommand())
 	add(groupResources, a.secretCommand())
-	add(groupSee, a.statusCommand(), a.explainCommand(), a.switchesCommand(), a.watchCommand(), a.probeCommand(), a.auditCommand(), a.notifyCommand())
+	add(groupSee, a.statusCommand(), a.explainCommand(), a.switchesCommand(), a.watchCommand(), a.probeCommand(), a.auditCommand(), a.notifyCommand(), a.certificateCommand())
 	add(groupAct, a.forceCommand(), a.unforceCommand(), a.freezeCommand(), a.unfreezeCommand(), a.drainCommand(), a.undrainCommand())
 	add(groupOffline, a.replayCommand(), a.geoCommand(), a.schemaCommand())
 	add(groupOffline, a.importCommand())

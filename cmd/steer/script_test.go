@@ -24,7 +24,9 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"steer": main, "ask": ask, "site": site, "tlssite": tlsSite, "points": points, "shares": shares, "geofile": geofile,
-		"hook": hook, "xfer": xfer, "fetch": fetch,
+		"hook": hook, "xfer": xfer, "fetch": fetch, "proxied": proxied, "collector": collector,
+		"makecert": sessionProgram("makecert", makeCert), "shake": sessionProgram("shake", shake), "holdtls": sessionProgram("holdtls", holdTLS), "acme": sessionProgram("acme", acme), "acmecert": sessionProgram("acmecert", acmeCert),
+		"callee": callee, "call": call,
 	})
 }
 
@@ -51,6 +53,13 @@ func TestMain(m *testing.M) {
 //	shares NAME FILE [BEFORE]    (a program) how many networks are given each address, and who was moved
 //	site ADDR:PORT...            (a program) an edge that answers 200 until it is killed
 //	fetch URL HOST               (a program) asks for a URL under another name; prints status, Location and body
+//	makecert PREFIX SERIAL NAME... (a program) writes a certificate with its key, and both as a Secret, see certificate_test.go
+//	shake ADDR:PORT NAME         (a program) prints whose certificate a name gets; holdtls asks over one connection until a file is there
+//	acme ADDR:PORT HTTP DNS FILE (a program) a certificate authority; acmecert prints a Certificate that is ordered from it
+//	proxied ADDR CLIENT HOST     (a program) asks a gateway as a proxy that passes a connection on; prints status, Server-Timing, body
+//	collector ADDR FILE          (a program) takes spans by OTLP and appends their names to a file
+//	callee ADDR:PORT...          (a program) a gRPC server on each address, whose health is good, until it is killed
+//	call ADDR:PORT HOST [FIELD]  (a program) asks for its health through a gateway, by HTTP/1.1; prints status, gRPC's, and who answered
 //	tlssite ADDR:PORT DAYS       (a program) the same over TLS, with a certificate that ends in DAYS days
 //	xfer ZONE [KEY SECRET [SERIAL]] (a program) copies a zone from $DNS as a secondary does, see xfer_test.go
 //	hook ADDR:PORT KEY LOG STOP  (a program) a webhook's receiver, see hook_test.go

@@ -27,7 +27,7 @@ func site() {
 	os.Exit(1)
 }
 
-// fetch is the program `fetch URL HOST`: it asks for a URL under another name and prints status, Location and body.
+// fetch is the program `fetch URL HOST [h2]`: it asks for a URL under another name and prints status, Location and body; h2: by HTTP/2.
 func fetch() {
 	if err := fetchOnce(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "fetch:", err)
@@ -42,6 +42,11 @@ func fetchOnce(url, host string) error {
 	}
 	req.Host = host
 	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if len(os.Args) > 3 && os.Args[3] == "h2" { // without TLS
+		two := new(http.Protocols)
+		two.SetUnencryptedHTTP2(true)
+		c.Transport = &http.Transport{Protocols: two}
+	}
 	resp, err := c.Do(req)
 	if err != nil {
 		return err

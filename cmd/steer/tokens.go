@@ -54,7 +54,7 @@ drains, probes and writes services; admin does everything. --service limits it t
 				return fault.Usage("--service goes with --api", "a node is for every service; leave --service out")
 			}
 			if len(r.Roles) == 0 {
-				return fault.Usage("no role was given", "say what the node may do: --role dns, --role probe, or --role dns,probe")
+				return fault.Usage("no role was given", "say what the node may do: --role dns, --role edge, --role probe, or several: --role dns,probe")
 			}
 			c, err := a.client()
 			if err != nil {
@@ -67,7 +67,7 @@ drains, probes and writes services; admin does everything. --service limits it t
 			return a.showToken(made, made.Token, func() { a.tokenHint(cmd.Context(), c, made.View) })
 		},
 	}
-	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, probe (comma list, or repeated); with --api: viewer, operator or admin")
+	c.Flags().StringSliceVar(&r.Roles, "role", nil, "what the node may do: dns, edge, probe (comma list, or repeated); with --api: viewer, operator or admin")
 	c.Flags().StringVar(&r.Name, "name", "", "the only name the node may have (default: the node says its own); with --api: who it is for")
 	c.Flags().StringVar(&r.For, "for", "", "how long it can be used (default 1h, at most 720h; with --api until it is revoked)")
 	forAPI.create(c)

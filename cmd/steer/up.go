@@ -34,10 +34,11 @@ func (a *app) upCommand() *cobra.Command {
 	var named dnsFlags
 	c := &cobra.Command{
 		Use:   "up [--demo]",
-		Short: "Run everything on this machine: control, name server, probe point, API",
-		Long: `Run control, name server, probe point and API in one process. Everything listens on loopback unless --listen or
+		Short: "Run everything on this machine: control, name server, gateway, probe point, API",
+		Long: `Run control, name server, probe point, API and, where --listen says http or https, the gateway in one process. Everything listens on loopback unless --listen or
 <data>/steer.yaml say otherwise; an API that does not is TLS. With --listen nodes=ADDR:PORT other machines may join,
-as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C or SIGTERM stops; a second one does not wait.`,
+as with ` + "`steer control`" + `. SIGHUP reads the geo data files again and opens the
+gateway's access log anew. Ctrl-C or SIGTERM stops; a second one does not wait.`,
 		Example: "  steer up --demo\n" +
 			"  steer up --data /var/lib/steer --listen dns=192.0.2.53:53 --listen api=127.0.0.1:7070",
 		Args: cobra.NoArgs,
@@ -74,7 +75,7 @@ as with ` + "`steer control`" + `. SIGHUP reads the geo data files again. Ctrl-C
 			})
 		},
 	}
-	c.Flags().BoolVar(&withDemo, "demo", false, "add three local demo edges and a service, and print what to try")
+	c.Flags().BoolVar(&withDemo, "demo", false, "add local demo edges, origins and two services, and print what to try")
 	c.Flags().StringArrayVar(&listen, "listen", nil, "ROLE=ADDR:PORT for dns, dot, doh, http, https, api, nodes, nearest, demo (repeatable; all but api, nodes, nearest and demo take several addresses; port 0: any free one)")
 	resolverFlag(c, &resolvers)
 	named.register(c)
@@ -113,7 +114,7 @@ func (u *up) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := u.openGateway(); err != nil {
+	if err := u.openDemoGateway(); err != nil {
 		return err
 	}
 	local := steering.Point{Name: localPoint, Labels: u.settings.Probe.Labels}

@@ -61,6 +61,10 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	cfg.Data, cfg.Version, cfg.Listen, cfg.Hosts = c.dir, version, c.settings.Listen[settings.RoleAPI], c.settings.API.Hosts
 	cfg.NotifyLocal, cfg.SealKey = c.settings.Notify.AllowLoopback, c.settings.Seal.KeyFile
 	cfg.Resolvers, cfg.ParentResolver = c.settings.Resolvers, c.settings.DNSSEC.ParentResolver
+	var err error
+	if cfg.ACME, err = acmeConfig(&c.settings.ACME); err != nil {
+		return err
+	}
 	deps := control.Deps{
 		Publisher: c, Probe: c.probeNow, Answer: c.answer, Geo: c.geo.DB, Log: c.log.With("plane", "control"),
 		Metrics: c.reg, Gatherer: c.reg, Listeners: c.listeners, GeoFiles: c.geoFiles, NoNameServer: !withNameServer,
@@ -73,14 +77,11 @@ func (c *center) open(ctx context.Context, cfg control.Config, withNameServer bo
 	if err := c.openSeries(&deps); err != nil {
 		return err
 	}
-	if c.gateway != nil {
-		deps.Gateways = c
-	}
 	takesNodes := c.settings.Listen[settings.RoleNodes] != ""
+	c.gatewayDeps(&deps, takesNodes)
 	if takesNodes {
 		deps.Nodes = c
 	}
-	var err error
 	if c.control, err = control.New(ctx, cfg, deps); err != nil {
 		return controlFault(cfg.Listen, c.dir, err)
 	}

@@ -50,6 +50,16 @@ func (c *Client) Explain(ctx context.Context, host string, p ExplainParams) (out
 	return out, err
 }
 
+// ExplainRequest is POST /explain/request: what gateways would do with a request now, by what they measured.
+//
+// Codes of its problems, beside those that every call can meet: GATEWAY_UNAVAILABLE, NOT_FOUND, TOO_LARGE.
+func (c *Client) ExplainRequest(ctx context.Context, in RequestQuestion) (out RequestAnswers, err error) {
+	r := newCall(http.MethodPost, "/explain/request")
+	r.setBody("application/json", in)
+	_, err = c.call(ctx, r, &out)
+	return out, err
+}
+
 // Probe is POST /probe: probe now.
 //
 // Codes of its problems, beside those that every call can meet: NOT_FOUND, PROBER_UNAVAILABLE, TOO_LARGE.

@@ -35,6 +35,7 @@ const (
 	CodeZoneState          = "ZONE_KEYS_STATE"     // 409: the keys of the zone are not at the stage that it takes
 	CodeNoSeries           = "SERIES_UNAVAILABLE"  // 503: series cannot be read now; everything else goes on
 	CodeProberUnavailable  = "PROBER_UNAVAILABLE"  // 503: no probe point to ask
+	CodeNoGateway          = "GATEWAY_UNAVAILABLE" // 503: no gateway to ask
 	CodeBeforeTape         = "BEFORE_TAPE"         // 404: nothing was recorded at that time
 	CodeWatchGap           = "WATCH_GAP"           // event: the ring no longer holds what Last-Event-ID asks for
 )

@@ -14,7 +14,7 @@ const (
 // NodeView is one joined node: what control recorded, and what the node last said of itself.
 type NodeView struct {
 	Name      string            `json:"name"`
-	Roles     []string          `json:"roles"` // dns, probe: those of its certificate
+	Roles     []string          `json:"roles"` // dns, probe, edge: those of its certificate
 	Labels    map[string]string `json:"labels,omitempty"`
 	State     string            `json:"state" enum:"connected,away,drained,revoked"`
 	Connected bool              `json:"connected"`         // a stream is open now
@@ -27,8 +27,9 @@ type NodeView struct {
 	CertificateExpires time.Time `json:"certificateExpires"`
 	// ClockOffsetSeconds is by how much the node's wall clock is ahead; shown only, nothing depends on it.
 	ClockOffsetSeconds float64    `json:"clockOffsetSeconds"`
-	Map                *NodeMap   `json:"map,omitempty"`   // nodes with the role dns
-	Tasks              *NodeTasks `json:"tasks,omitempty"` // nodes with the role probe
+	Map                *NodeMap   `json:"map,omitempty"`     // nodes with the role dns
+	Tasks              *NodeTasks `json:"tasks,omitempty"`   // nodes with the role probe
+	Gateway            *NodeEdge  `json:"gateway,omitempty"` // nodes with the role edge
 	Drained            bool       `json:"drained,omitempty"`
 	DrainedUntil       *time.Time `json:"drainedUntil,omitempty"`
 	Revoked            *time.Time `json:"revoked,omitempty"`
@@ -92,7 +93,7 @@ const (
 
 // TokenRequest makes a join token.
 type TokenRequest struct {
-	Roles []string `json:"roles" minItems:"1" maxItems:"8" doc:"what the node may do: dns, probe"`
+	Roles []string `json:"roles" minItems:"1" maxItems:"8" doc:"what the node may do: dns, probe, edge"`
 	Name  string   `json:"name,omitempty" maxLength:"63" doc:"the only name a node may join by; empty: the node says its own"`
 	For   string   `json:"for,omitempty" doc:"Go duration until it ends; default 1h, at most 720h"`
 }

@@ -18,8 +18,12 @@ type Status struct {
 	Services  []ServiceStatus   `json:"services"`
 	Overrides []OverrideStatus  `json:"overrides"`
 	Notifiers []NotifierStatus  `json:"notifiers"`
+	// Certificates are those of gateways, by name.
+	Certificates []CertificateStatus `json:"certificates"`
 	// Tape is what is recorded for replays and explanations of the past; absent: nothing can be.
 	Tape *TapeStatus `json:"tape,omitempty"`
+	// Gateway is what gateways serve and what they know of origins; absent: there is no gateway.
+	Gateway *EdgeStatus `json:"gateway,omitempty"`
 }
 
 // TapeStatus is how the tape is: what the decision core was told, in order.
@@ -92,6 +96,11 @@ const (
 	AlarmSeries      = "ALARM_SERIES_NOT_KEPT"
 	AlarmSeriesLost  = "ALARM_SERIES_LOST"
 	AlarmAlias       = "ALARM_NAME_UNRESOLVED"
+
+	AlarmGatewayBehind = "ALARM_GATEWAY_BEHIND"
+	AlarmOriginsDown   = "ALARM_ORIGINS_DOWN"
+	AlarmCertificate   = "ALARM_CERTIFICATE_ENDING"
+	AlarmOrder         = "ALARM_CERTIFICATE_NOT_ORDERED"
 )
 
 // PointStatus is one probe point.

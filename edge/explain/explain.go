@@ -17,6 +17,7 @@ import (
 	"steerpoint/edge/internal/route"
 	"steerpoint/edge/internal/rules"
 	"steerpoint/internal/hidden"
+	"steerpoint/report"
 	"steerpoint/snapshot"
 	"steerpoint/steering/selection"
 )
@@ -37,56 +38,11 @@ type Question struct {
 	Now     time.Time // wall clock, for conditions on the time
 }
 
-// Answer is how the request would be decided.
-type Answer struct {
-	URL     string `json:"url"`
-	Service string `json:"service,omitempty"`
-	Route   string `json:"route,omitempty"`
-	Domain  string `json:"domain,omitempty"` // that the host matched
-	Path    string `json:"path,omitempty"`   // that the path matched
-	// Status is an answer without an origin, Reason says why; 0: an origin is asked.
-	Status   int      `json:"status,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
-	Location string   `json:"location,omitempty"`
-	Rules    []Rule   `json:"rules,omitempty"`  // those looked at, in order
-	Access   string   `json:"access,omitempty"` // the policy that decided
-	Group    string   `json:"group,omitempty"`
-	Steps    []Step   `json:"steps,omitempty"`
-	Origin   string   `json:"origin,omitempty"`
-	Asks     string   `json:"asks,omitempty"`     // method and URL at the origin's address
-	Host     string   `json:"host,omitempty"`     // that the origin is sent
-	Request  []string `json:"request,omitempty"`  // changes of headers of the request
-	Response []string `json:"response,omitempty"` // and of the response
-	Assumed  []string `json:"assumed,omitempty"`  // what was not known, and taken for so
-}
-
-// Rule is a rule that was looked at.
-type Rule struct {
-	Set   string `json:"set"`
-	Rule  string `json:"rule"`
-	Fired bool   `json:"fired"`
-	Why   string `json:"why,omitempty"` // the condition that did not hold
-}
-
-// Step is one step of the choice.
-type Step struct {
-	Name    string    `json:"name"`
-	Kept    []string  `json:"kept"`
-	Without []Without `json:"without,omitempty"`
-	Note    string    `json:"note,omitempty"`
-}
-
-// Without is an origin that a step left out.
-type Without struct {
-	Origin string `json:"origin"`
-	Why    string `json:"why"`
-}
-
 // ErrQuestion says that a question cannot be asked: its URL is none, or it names what is not there.
 var ErrQuestion = errors.New("question")
 
 // Explain answers a question by a snapshot.
-func Explain(e *snapshot.Edge, q *Question) (*Answer, error) {
+func Explain(e *snapshot.Edge, q *Question) (*report.EdgeAnswer, error) {
 	r, err := q.request()
 	if err != nil {
 		return nil, err
@@ -96,7 +52,7 @@ func Explain(e *snapshot.Edge, q *Question) (*Answer, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	x := s.Explain(r, 0)
-	a := &Answer{URL: q.URL}
+	a := &answer{EdgeAnswer: report.EdgeAnswer{URL: q.URL}}
 	if g := x.Decision.Group; g != nil && x.Decision.Status == 0 {
 		if err := q.assume(g, a); err != nil {
 			return nil, err
@@ -107,8 +63,11 @@ func Explain(e *snapshot.Edge, q *Question) (*Answer, error) {
 		x = s.Explain(r, 0)
 	}
 	a.fill(e, x, r)
-	return a, nil
+	return &a.EdgeAnswer, nil
 }
+
+// answer is an answer in the making.
+type answer struct{ report.EdgeAnswer }
 
 // assumedSecrets are keys of sessions that hold for this question alone.
 func assumedSecrets() *snapshot.EdgeSecrets {
@@ -175,7 +134,7 @@ func (h header) Field(name string, n int) ([]byte, bool) {
 }
 
 // assume tells the group what probes are taken to have found, and the answer that it was so taken.
-func (q *Question) assume(g *direct.Group, a *Answer) error {
+func (q *Question) assume(g *direct.Group, a *answer) error {
 	for name := range q.Latency {
 		if _, err := find(g, name); err != nil && !elsewhere(g, name) {
 			return err
@@ -252,7 +211,7 @@ func (q *Question) session(x *direct.Explanation, r *rules.Request) error {
 	return nil
 }
 
-func (a *Answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request) {
+func (a *answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request) {
 	d := &x.Decision
 	a.Status, a.Reason, a.Location = d.Status, d.Reason, string(d.Location)
 	a.Domain, a.Path = d.Match.Domain, d.Match.Path
@@ -261,7 +220,7 @@ func (a *Answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request)
 	}
 	a.Service, a.Route = d.Route.Service.Name, d.Route.Spec.Name
 	for _, t := range x.Rules {
-		u := Rule{Set: t.Set, Rule: t.Rule, Fired: t.Fired}
+		u := report.EdgeRule{Set: t.Set, Rule: t.Rule, Fired: t.Fired}
 		if !t.Fired {
 			u.Why = condition(e, &t)
 		}
@@ -278,7 +237,7 @@ func (a *Answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request)
 	if d.Status != 0 {
 		return
 	}
-	a.Group = d.Group.Spec.Name
+	a.Group, a.Session = d.Group.Spec.Name, session(d.Group, x)
 	a.steps(d.Group.Spec, &x.Choice)
 	i := x.Choice.Pick.Origin
 	if i == selection.None {
@@ -298,16 +257,16 @@ func (a *Answer) fill(e *snapshot.Edge, x *direct.Explanation, r *rules.Request)
 	a.Asks = fmt.Sprintf("%s %s://%s:%d%s", r.Method, scheme, host, o.Port(scheme), d.Target)
 }
 
-func (a *Answer) steps(g *snapshot.EdgeGroup, t *selection.Trace) {
+func (a *answer) steps(g *snapshot.EdgeGroup, t *selection.Trace) {
 	for _, st := range t.Steps {
-		s := Step{Name: st.Name, Kept: []string{}, Note: st.Note}
+		s := report.EdgeStep{Name: st.Name, Kept: []string{}, Note: st.Note}
 		for i, o := range g.Origins {
 			if st.Kept.Has(i) {
 				s.Kept = append(s.Kept, o.Name)
 			}
 		}
 		for _, drop := range st.Dropped {
-			s.Without = append(s.Without, Without{g.Origins[drop.Origin].Name, drop.Why})
+			s.Without = append(s.Without, report.EdgeWithout{Origin: g.Origins[drop.Origin].Name, Why: drop.Why})
 		}
 		a.Steps = append(a.Steps, s)
 	}

@@ -118,6 +118,10 @@ var layers = []layer{
 		why: "what a parent zone has is asked of its name servers: it knows neither keys nor what follows from the answer",
 	},
 	{
+		path: "control/internal/issue", ours: []string{}, deps: []string{"golang.org/x/crypto"},
+		why: "certificates are ordered by asking an authority: it knows neither the store nor who shows proofs",
+	},
+	{
 		path: "control/internal/zonekeys", ours: []string{"snapshot"}, deps: []string{},
 		why: "when keys roll is a machine of values and times: it knows neither the store nor who signs",
 	},
@@ -149,6 +153,10 @@ var layers = []layer{
 	{
 		path: "internal/rrdata", ours: []string{}, deps: []string{"github.com/miekg/dns"},
 		why: "data of records means the same to those who check it and to those who serve it",
+	},
+	{
+		path: "internal/proxyproto", ours: []string{}, deps: []string{},
+		why: "who a proxy says the client is means the same before a question of DNS and before a request of HTTP",
 	},
 	{
 		path: "internal/dnsupdate", ours: []string{"internal/rrdata"}, deps: []string{"github.com/miekg/dns"},
@@ -184,6 +192,7 @@ var testOnly = map[string][]string{
 	"steering/steertest": {"cmd/..."}, // steer replay is the timeline runner
 
 	"internal/hidden/leaktest": {}, // it looks for values that leaked
+	"internal/acmetest":        {}, // a certificate authority that misbehaves
 }
 
 // within reports whether a package path lies at path or in the tree path names.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // Config says where the demo edges listen.
@@ -32,7 +33,7 @@ type Demo struct {
 }
 
 // edges of the demo and their addresses. Three edges, one of them with two addresses: enough to show a switch, a
-// second scope, a fixed rule, and the loss of one address without a switch.
+// second scope, a fixed rule, and the loss of one address without a switch. Behind them three origins of the gateway.
 func edges() []EdgeState {
 	return []EdgeState{
 		{Edge: "east", Addresses: []AddressState{{Address: netip.MustParseAddr("127.0.0.11")}}},
@@ -41,7 +42,15 @@ func edges() []EdgeState {
 			{Address: netip.MustParseAddr("127.0.0.13")},
 			{Address: netip.MustParseAddr("127.0.0.14")},
 		}},
+		{Edge: "near", Origin: true, Addresses: []AddressState{{Address: netip.MustParseAddr("127.0.0.15")}}},
+		{Edge: "middle", Origin: true, Addresses: []AddressState{{Address: netip.MustParseAddr("127.0.0.16")}}},
+		{Edge: "far", Origin: true, Addresses: []AddressState{{Address: netip.MustParseAddr("127.0.0.17")}}},
 	}
+}
+
+// distance is how much later an origin answers, as if it were far away: enough apart that a busy machine does not hide it.
+func distance(origin string) time.Duration {
+	return map[string]time.Duration{"middle": 100 * time.Millisecond, "far": 200 * time.Millisecond}[origin]
 }
 
 // New binds every address of every edge to one port. Nothing is served before Run.
@@ -78,7 +87,7 @@ func bind(port int) (*Demo, error) {
 			}
 			at := l.Addr().(*net.TCPAddr).AddrPort()
 			d.port = int(at.Port())
-			d.sites = append(d.sites, &site{edge: e.Edge, addr: at, listener: l})
+			d.sites = append(d.sites, &site{edge: e.Edge, origin: e.Origin, distance: distance(e.Edge), addr: at, listener: l})
 		}
 	}
 	return d, nil
@@ -153,6 +162,7 @@ func (d *Demo) unknown(edge string, addr netip.Addr) error {
 // EdgeState is one demo edge as `steer demo list` shows it.
 type EdgeState struct {
 	Edge      string         `json:"edge"`
+	Origin    bool           `json:"origin,omitempty"` // one of the gateway, and no edge
 	Addresses []AddressState `json:"addresses"`
 }
 

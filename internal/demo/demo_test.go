@@ -162,7 +162,7 @@ func TestSetErrors(t *testing.T) {
 		b          Behaviour
 		want       string
 	}{
-		{"north", "", Behaviour{Down: true}, `no such demo edge: "north"; there are [east west south]`},
+		{"north", "", Behaviour{Down: true}, `no such demo edge: "north"; there are [east west south near middle far]`},
 		{"south", "127.0.0.11", Behaviour{Down: true}, "no such demo edge: south has [127.0.0.13 127.0.0.14], not 127.0.0.11"},
 		{"east", "", Behaviour{Delay: -1}, "delay -1ns is not between 0s and 1m0s"},
 		{"east", "", Behaviour{Lose: 101}, "lose 101 is not a percentage"},
@@ -236,7 +236,7 @@ func TestDesk(t *testing.T) {
 	if _, err := r.Set(ctx, "north", netip.Addr{}, Behaviour{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no such demo edge") {
 		t.Errorf("an unknown edge: %v", err)
 	}
-	if state, err = r.State(ctx); err != nil || len(state) != 3 {
+	if state, err = r.State(ctx); err != nil || len(state) != 6 || !state[3].Origin {
 		t.Errorf("State: %+v, %v", state, err)
 	}
 	r.Token = "wrong"
@@ -272,5 +272,26 @@ func TestResourcesNameThePort(t *testing.T) {
 	got := string(d.Resources())
 	if strings.Contains(got, "PORT") || strings.Count(got, ":4711/") != 3 {
 		t.Errorf("resources:\n%s", got)
+	}
+}
+
+// An origin of the gateway says its name, is as far away as it is said to be, and lets sessions begin.
+// Covers: issue6 demo
+func TestOrigin(t *testing.T) {
+	d := start(t)
+	for addr, want := range map[string]string{"127.0.0.15": "from origin near (127.0.0.15)\n", "127.0.0.17": "from origin far (127.0.0.17)\n"} {
+		began := time.Now()
+		status, body, err := visit(d, addr)
+		if err != nil || status != http.StatusOK || body != want {
+			t.Errorf("%s: %d %q, %v", addr, status, body, err)
+		}
+		if took := time.Since(began); strings.Contains(want, "far") && took < distance("far") {
+			t.Errorf("far answers after %s", took)
+		}
+	}
+	r := httptest.NewRecorder()
+	d.sites[0].serve(r, httptest.NewRequest(http.MethodGet, "/", nil))
+	if got := r.Header().Get("Cache-Control"); got != "private" {
+		t.Errorf("Cache-Control: %q", got)
 	}
 }

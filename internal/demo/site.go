@@ -17,8 +17,10 @@ import (
 // Invariant: server != nil exactly while the address accepts connections, which is exactly while it runs and is not
 // Down.
 type site struct {
-	edge string
-	addr netip.AddrPort
+	edge     string
+	origin   bool          // of the gateway
+	distance time.Duration // that its visitors have to it
+	addr     netip.AddrPort
 
 	requests atomic.Uint64
 	loses    atomic.Uint64 // requests that came while Lose was set: the counter that spreads the losses evenly
@@ -111,15 +113,20 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done() // until the visitor gives up or the site closes
 		return
 	}
-	if !pause(r.Context(), b.Delay) {
+	if !pause(r.Context(), s.distance+b.Delay) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Demo-Edge", s.edge)
+	w.Header().Set("Cache-Control", "private") // sessions begin on what no cache gives to others
 	if b.Status != 0 {
 		w.WriteHeader(b.Status)
 	}
-	if r.Method != http.MethodHead {
+	switch {
+	case r.Method == http.MethodHead:
+	case s.origin:
+		fmt.Fprintf(w, "from origin %s (%s)\n", s.edge, s.addr.Addr())
+	default:
 		fmt.Fprintf(w, "%s from edge %s (%s)\n", r.Host, s.edge, s.addr.Addr())
 	}
 }

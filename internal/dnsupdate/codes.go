@@ -17,6 +17,7 @@ const (
 	TypeNS    = dns.TypeNS
 	TypeCNAME = dns.TypeCNAME
 	TypeSOA   = dns.TypeSOA
+	TypeTXT   = dns.TypeTXT
 	TypeAAAA  = dns.TypeAAAA
 	TypeANY   = dns.TypeANY
 )

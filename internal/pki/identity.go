@@ -14,6 +14,7 @@ import (
 const (
 	RoleDNS   = "dns"   // answers names
 	RoleProbe = "probe" // a probe point
+	RoleEdge  = "edge"  // a gateway
 )
 
 const (

@@ -73,7 +73,7 @@ func sensitivity(d time.Duration) func(*Group) { return func(g *Group) { g.Sensi
 
 // The table of the field report, row by row: who gets how many of ten or more requests.
 //
-// Covers: C1-C10, decisions 6, gateway T01, gateway T02, gateway T03, gateway T04, gateway T05, gateway T06, gateway T07, gateway T08, gateway T09, gateway T12, gateway T14, gateway T15, gateway T16, gateway T17, gateway T18, gateway T38, gateway T50
+// Covers: C1-C10, decisions 6, gateway T01, gateway T02, gateway T03, gateway T04, gateway T05, gateway T06, gateway T07, gateway T08, gateway T09, gateway T12, gateway T14, gateway T15, gateway T16, gateway T17, gateway T18, gateway T38, gateway T50, gateway R3, gateway R5, gateway R6, gateway R7, gateway R9
 func TestOriginChoice(t *testing.T) {
 	six := []origin{{name: "A"}, {name: "B"}, {name: "C", down: true}, {name: "D"}, {name: "E", disabled: true}, {name: "F", priority: 2}}
 	byPriority := func(g *Group) { g.ByPriority = true }
@@ -215,7 +215,7 @@ func TestWeightsAfterFlaps(t *testing.T) {
 // A session stays with its origin as long as that is enabled, healthy and of the best priority there is; latency and weight
 // do not break it.
 //
-// Covers: C6, decisions 6, gateway T25, gateway T26, gateway T28
+// Covers: C6, decisions 6, gateway T25, gateway T26, gateway T28, gateway R8
 func TestSessions(t *testing.T) {
 	a := Ask{Session: Only(0)}
 	for _, tt := range []struct {
@@ -368,7 +368,7 @@ func TestRamp(t *testing.T) {
 
 // Origins are judged by their last results, by as many as there are; latency is the mean of the good ones.
 //
-// Covers: C9, decisions 6, gateway T20, gateway T21
+// Covers: C9, decisions 6, gateway T20, gateway T21, gateway R4
 func TestSamples(t *testing.T) {
 	var s Samples
 	add := func(list ...int) {

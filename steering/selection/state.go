@@ -87,6 +87,16 @@ func (s *State) Group() *Group { return s.group }
 // Healthy are the origins whose probes say that they are.
 func (s *State) Healthy() Origins { return s.healthy }
 
+// Judged reports whether every enabled origin has as many results of probes as are looked at.
+func (s *State) Judged() bool {
+	for i := range s.origins {
+		if s.group.enabled.Has(i) && s.origins[i].health.Seen < s.group.Size {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *State) all() Origins {
 	return Origins(1)<<len(s.origins) - 1 // of 64 origins the shift gives 0, and all bits are left
 }

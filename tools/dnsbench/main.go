@@ -15,7 +15,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,9 +23,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"steerpoint/tools/machine"
 )
 
 type config struct {
@@ -77,17 +77,17 @@ func bench(ctx context.Context, c config) error {
 		return err
 	}
 	// What looks at answers is a client, too: it stays off the servers' core.
-	if out, err := exec.Command("taskset", "-acp", "1", strconv.Itoa(os.Getpid())).CombinedOutput(); err != nil {
-		return fmt.Errorf("taskset: %w: %s", err, out)
+	if err := machine.Pin(1); err != nil {
+		return err
 	}
 	if c.alone {
-		leave, err := aside()
+		leave, err := machine.Aside("dnsbench")
 		if err != nil {
 			return fmt.Errorf("-alone: %w", err)
 		}
 		defer leave()
 	}
-	r := results{began: time.Now(), before: cpuTimes()}
+	r := results{began: time.Now(), before: machine.TimesNow()}
 	for _, p := range phases {
 		if c.phases != "" && !slices.Contains(strings.Split(c.phases, ","), p.name) {
 			continue
@@ -97,25 +97,6 @@ func bench(ctx context.Context, c config) error {
 		}
 	}
 	return r.write(c)
-}
-
-// aside moves this process, and with it all that it starts, to a cpu cgroup of its own with the greatest share. The
-// function it returns takes the group away.
-func aside() (leave func(), err error) {
-	dir := filepath.Join("/sys/fs/cgroup/cpu", fmt.Sprintf("dnsbench.%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
-	}
-	write := func(dir, file, text string) error { return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644) }
-	pid := strconv.Itoa(os.Getpid())
-	if err := errors.Join(write(dir, "cpu.shares", "262144"), write(dir, "cgroup.procs", pid)); err != nil {
-		return nil, errors.Join(err, os.Remove(dir))
-	}
-	return func() {
-		if err := errors.Join(write(filepath.Dir(dir), "cgroup.procs", pid), os.Remove(dir)); err != nil {
-			fmt.Fprintln(os.Stderr, "dnsbench: a cpu cgroup stays behind:", err)
-		}
-	}, nil
 }
 
 // phase measures all servers with one size of zone.
@@ -138,7 +119,7 @@ func (c config) phase(ctx context.Context, p phase, r *results) error {
 		return err
 	}
 	for round := range c.rounds {
-		r.loads = append(r.loads, loadAverage())
+		r.loads = append(r.loads, machine.Load())
 		order := slices.Clone(all)
 		if round%2 == 1 {
 			slices.Reverse(order) // whoever comes first may find the machine cooler

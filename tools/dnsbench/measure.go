@@ -11,16 +11,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"steerpoint/tools/machine"
 )
 
 // server is a peer that runs.
 type server struct {
 	peer
-	port int
-	dir  string
-	cmd  *exec.Cmd
+	port    int
+	dir     string
+	session *machine.Session
 	// resident is the memory of its processes in octets, as last seen.
 	resident int64
 	failed   bool // it is not asked any more
@@ -32,16 +33,8 @@ func (s *server) run(ctx context.Context, work string, p phase) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	s.cmd = exec.Command("taskset", append([]string{"-c", "0"}, args...)...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.Env = append(os.Environ(), s.env...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := s.cmd.Start(); err != nil {
+	log := filepath.Join(s.dir, "log")
+	if s.session, err = machine.Start(0, args, s.env, log); err != nil {
 		return err
 	}
 	applied := !s.ours || s.byItself
@@ -55,13 +48,13 @@ func (s *server) run(ctx context.Context, work string, p phase) error {
 		}
 		err := s.check(ctx, p)
 		if err == nil && s.byItself {
-			err = s.firstMap(ctx, log.Name())
+			err = s.firstMap(ctx, log)
 		}
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
-			text, _ := os.ReadFile(log.Name()) // what it said is better than nothing
+			text, _ := os.ReadFile(log) // what it said is better than nothing
 			return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
 		}
 	}
@@ -204,55 +197,13 @@ func (s *server) ask(ctx context.Context, c config, w workload, work string) (sa
 
 // cpu is the processor time of every process of the server's session; it notes their memory, too.
 func (s *server) cpu() (time.Duration, error) {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	cpu, resident, err := s.session.Used()
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s: %w", s.name, err)
 	}
-	var ticks, pages int64
-	for _, file := range stats {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-		if len(f) < 22 || f[3] != strconv.Itoa(s.cmd.Process.Pid) {
-			continue
-		}
-		n, err := strconv.ParseInt(f[21], 10, 64) // resident pages
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		pages += n
-		for _, text := range f[11:13] { // user and system time
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %w", file, err)
-			}
-			ticks += n
-		}
-	}
-	if ticks == 0 {
-		return 0, fmt.Errorf("%s has ended", s.name)
-	}
-	s.resident = pages * int64(os.Getpagesize())
-	return time.Duration(ticks) * time.Second / userHZ, nil
+	s.resident = resident
+	return cpu, nil
 }
-
-// userHZ is how often a second /proc/PID/stat counts.
-const userHZ = 100
 
 // stop ends the server's processes; a process that stays is killed.
-func (s *server) stop() {
-	if s.cmd == nil || s.cmd.Process == nil {
-		return
-	}
-	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) // it may have ended already
-	done := make(chan struct{})
-	go func() { _ = s.cmd.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		<-done
-	}
-}
+func (s *server) stop() { s.session.Stop() }

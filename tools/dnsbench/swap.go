@@ -45,7 +45,7 @@ func (s *server) swap(ctx context.Context) (n int, err error) {
 
 // signal has a name server by itself take the next map.
 func (s *server) signal(context.Context, int) error {
-	return syscall.Kill(s.cmd.Process.Pid, syscall.SIGUSR1)
+	return syscall.Kill(s.session.PID(), syscall.SIGUSR1)
 }
 
 func (s *server) force(ctx context.Context, token, edge string) error {

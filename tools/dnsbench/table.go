@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"steerpoint/tools/machine"
 )
 
 // results is all that was measured.
@@ -18,35 +19,24 @@ type results struct {
 	rows    []row
 	loaded  []string // what each phase had
 	began   time.Time
-	before  [8]float64
+	before  machine.Times
 	loads   []float64 // of the machine, at each round
 }
 
 // row is one workload of one server over all rounds.
 type row struct {
-	Workload string  `json:"workload"`
-	Server   string  `json:"server"`
-	Rounds   int     `json:"rounds"`
-	CPU      spread  `json:"cpuSecondsPerMillion"`
-	QPS      spread  `json:"qps"`
-	Lost     float64 `json:"lost"`  // share, of all rounds
-	Looks    int     `json:"looks"` // answers looked at, all right
-	Maps     int     `json:"maps"`  // put in place meanwhile
-	MiB      int64   `json:"residentMiB"`
-	Octets   float64 `json:"replyOctets"`
+	Workload string         `json:"workload"`
+	Server   string         `json:"server"`
+	Rounds   int            `json:"rounds"`
+	CPU      machine.Spread `json:"cpuSecondsPerMillion"`
+	QPS      machine.Spread `json:"qps"`
+	Lost     float64        `json:"lost"`  // share, of all rounds
+	Looks    int            `json:"looks"` // answers looked at, all right
+	Maps     int            `json:"maps"`  // put in place meanwhile
+	MiB      int64          `json:"residentMiB"`
+	Octets   float64        `json:"replyOctets"`
 	// Missing says why a server was not measured, or not to the end.
 	Missing string `json:"missing,omitempty"`
-}
-
-type spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
-func spreadOf(s []float64) spread {
-	slices.Sort(s)
-	return spread{(s[(len(s)-1)/2] + s[len(s)/2]) / 2, s[0], s[len(s)-1]}
 }
 
 // note adds the rows of a phase, and what it was of.
@@ -83,7 +73,7 @@ func rows(p phase, samples []sample, all []*server) []row {
 				}
 			}
 			if r.Rounds = len(cpu); r.Rounds > 0 {
-				r.CPU, r.QPS, r.Lost, r.Octets = spreadOf(cpu), spreadOf(qps), r.Lost/float64(r.Rounds), r.Octets/float64(r.Rounds)
+				r.CPU, r.QPS, r.Lost, r.Octets = machine.SpreadOf(cpu), machine.SpreadOf(qps), r.Lost/float64(r.Rounds), r.Octets/float64(r.Rounds)
 				out = append(out, r)
 			}
 		}
@@ -100,7 +90,7 @@ type bar struct {
 	value      func(sample) float64
 	most       bool // the limit is the most there may be, and the least of the others counts; otherwise the reverse
 	limit      float64
-	Ratio      spread
+	Ratio      machine.Spread
 	kept, seen bool
 }
 
@@ -157,58 +147,22 @@ func (b *bar) judge(samples []sample) {
 		}
 	}
 	if b.seen = len(ratios) > 0; b.seen {
-		b.Ratio = spreadOf(ratios)
+		b.Ratio = machine.SpreadOf(ratios)
 		b.kept = b.most == (b.Ratio.Median <= b.limit) || b.Ratio.Median == b.limit
 	}
 }
 
-// loadAverage is the machine's, of the last minute; 0: not known.
-func loadAverage() (one float64) {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err == nil {
-		_, _ = fmt.Sscan(string(data), &one)
-	}
-	return one
-}
-
-// cpuTimes is the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
-func cpuTimes() (t [8]float64) {
-	data, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return t
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	_, _ = fmt.Sscan(strings.TrimPrefix(line, "cpu"), &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) // zeros: not known
-	return t
-}
-
-// steal is the share of the time that the host took since before.
-func steal(before [8]float64) float64 {
-	after := cpuTimes()
-	var all float64
-	for i := range after {
-		all += after[i] - before[i]
-	}
-	if all == 0 {
-		return 0
-	}
-	return (after[7] - before[7]) / all
-}
-
 func (r *results) write(c config) error {
-	commit := "unknown"
-	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
-		commit = strings.TrimSpace(string(out))
-	}
+	commit := machine.Commit()
 	var b strings.Builder
-	load := spreadOf(r.loads)
+	load := machine.SpreadOf(r.loads)
 	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s, in %.0f minutes. The host took %.1f %% of the time; the load average was %.1f (%.1f to %.1f) at the rounds; the run itself is about 2.\n"+
 		"%d interleaved rounds of %d s: server on core 0 with one worker, dnsperf on core 1, 8 sockets, 200 questions under way.\n"+
 		"Loaded: %s (steer: domains of one service; with a million, a service each with 40 rules); for geo one name by country over a database of %d networks, client subnet %s in the question; "+
 		"flood: each second question is of a name that there is not and nobody asked before; in a signed zone steer makes 1,000 signatures a second for those, and sends who asks for more to TCP. Octets are the mean of a reply.\n"+
 		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`, with a million the name server by itself. Medians, smallest and largest. The first map after a start from disk, which is made anew as a whole, comes before the rounds. "+
 		"Looks are answers to names at random that were held against the data while dnsperf asked; all were right.\n\n",
-		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, time.Since(r.began).Minutes(), 100*steal(r.before), load.Median, load.Min, load.Max,
+		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, time.Since(r.began).Minutes(), 100*machine.Steal(r.before), load.Median, load.Min, load.Max,
 		c.rounds, c.seconds, strings.Join(r.loaded, "; "), networks, subnet)
 	b.WriteString("| workload | server | CPU-s a million answers | queries a second | lost | octets | looks | maps | MiB |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, x := range r.rows {

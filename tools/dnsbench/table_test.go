@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"steerpoint/tools/machine"
 )
 
 // The table has the median of the rounds with its spread, and only workloads that a server was asked.
@@ -21,10 +23,10 @@ func TestRows(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if r := got[0]; r.Server != "a" || r.Workload != "static" || r.Rounds != 3 || r.CPU != (spread{3, 1, 5}) || r.QPS != (spread{200, 100, 300}) || r.Lost != 0.25 || r.Looks != 21 {
+	if r := got[0]; r.Server != "a" || r.Workload != "static" || r.Rounds != 3 || r.CPU != (machine.Spread{Median: 3, Min: 1, Max: 5}) || r.QPS != (machine.Spread{Median: 200, Min: 100, Max: 300}) || r.Lost != 0.25 || r.Looks != 21 {
 		t.Errorf("%+v", r)
 	}
-	if r := got[1]; r.Server != "b" || r.Workload != "geo" || r.CPU != (spread{3, 2, 4}) {
+	if r := got[1]; r.Server != "b" || r.Workload != "geo" || r.CPU != (machine.Spread{Median: 3, Min: 2, Max: 4}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -46,7 +48,7 @@ func TestBars(t *testing.T) {
 		{server: "c", cpu: 5, round: 2},
 		{server: "b", cpu: 5, round: 3},
 	})
-	if !b.seen || !b.kept || b.Ratio != (spread{0.8, 0.6, 2}) {
+	if !b.seen || !b.kept || b.Ratio != (machine.Spread{Median: 0.8, Min: 0.6, Max: 2}) {
 		t.Errorf("%+v", b.Ratio)
 	}
 	b.most, b.value = false, func(s sample) float64 { return s.qps }

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/netip"
 
-	"steerpoint/authdns/internal/proxyproto"
+	"steerpoint/internal/proxyproto"
 )
 
 // Transport is how messages come.

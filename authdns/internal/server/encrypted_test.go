@@ -14,14 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"steerpoint/authdns/internal/certs"
+	"steerpoint/internal/certfile"
 	"steerpoint/internal/inherit"
 )
 
 // encryptedConfig serves DoT and DoH on loopback, with a certificate made for it.
 func encryptedConfig(t *testing.T) Config {
 	t.Helper()
-	source, err := certs.Make(time.Now())
+	source, err := certfile.Make("test", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"steerpoint/authdns/internal/proxyproto"
 	"steerpoint/internal/inherit"
+	"steerpoint/internal/proxyproto"
 )
 
 // Config says where to listen and what a client may use up. Every field must be set but Inherited and those for

@@ -113,6 +113,9 @@ func (r *Roster) Reported(name string, s report.NodeStatus, now moment.Moment) b
 	if s.Tasks != nil {
 		n.acks[report.SnapshotProbe].using = s.Tasks.Version
 	}
+	if s.Edge != nil {
+		n.acks[report.SnapshotEdge].using = s.Edge.Version
+	}
 	return true
 }
 

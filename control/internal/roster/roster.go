@@ -21,6 +21,7 @@ import (
 const (
 	RoleDNS   = "dns"
 	RoleProbe = "probe"
+	RoleEdge  = "edge"
 )
 
 const (
@@ -110,7 +111,7 @@ func (r *Roster) Load(e store.Enrolled) {
 }
 
 func newNode() *node {
-	return &node{streams: map[string]bool{}, acks: map[string]*ack{report.SnapshotDNS: {}, report.SnapshotProbe: {}}}
+	return &node{streams: map[string]bool{}, acks: map[string]*ack{report.SnapshotDNS: {}, report.SnapshotProbe: {}, report.SnapshotEdge: {}}}
 }
 
 // Wrote takes over a change that was written.

@@ -24,6 +24,7 @@ type View struct {
 	MapAge    time.Duration
 	Map       Ack
 	Tasks     Ack
+	Edge      Ack
 	Counts    Counts
 }
 
@@ -40,7 +41,7 @@ func (v *View) Has(role string) bool { return slices.Contains(v.Record.Roles, ro
 
 // Expected reports whether the node should be there: it is not revoked, and one of its roles needs a stream.
 func (v *View) Expected() bool {
-	return v.Record.Revoked.IsZero() && (v.Has(RoleDNS) || v.Has(RoleProbe))
+	return v.Record.Revoked.IsZero() && (v.Has(RoleDNS) || v.Has(RoleProbe) || v.Has(RoleEdge))
 }
 
 // View gives one node.
@@ -69,7 +70,7 @@ func (r *Roster) view(n *node, now moment.Moment) View {
 	v := View{
 		Record: n.rec, Connected: len(n.streams) > 0, Remote: n.remote, Silence: r.silence(n, now.At),
 		Status: n.status, Offset: n.offset, Counts: n.counts,
-		Map: n.acks[report.SnapshotDNS].public(), Tasks: n.acks[report.SnapshotProbe].public(),
+		Map: n.acks[report.SnapshotDNS].public(), Tasks: n.acks[report.SnapshotProbe].public(), Edge: n.acks[report.SnapshotEdge].public(),
 	}
 	v.Away = !v.Connected || v.Silence >= AwayAfter
 	v.Silent = v.Silence >= SilentAfter

@@ -3,6 +3,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"strconv"
@@ -85,8 +86,8 @@ func (l *Log) flush() {
 	l.lines = l.spare[:0]
 	l.mu.Unlock()
 	if len(lines) > 0 && l.w != nil {
-		if _, err := l.w.Write(lines); err != nil {
-			l.lost.Add(1) // at least; there is nobody to tell but the counter
+		if n, err := l.w.Write(lines); err != nil { // there is nobody to tell but the counter
+			l.lost.Add(uint64(bytes.Count(lines[n:], []byte{'\n'})))
 		}
 	}
 	l.mu.Lock()

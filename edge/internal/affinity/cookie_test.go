@@ -57,7 +57,7 @@ func TestSetCookie(t *testing.T) {
 
 // A session is established on what no cache gives to others, and on nothing else.
 //
-// Covers: C6, gateway T29, gateway T30
+// Covers: C6, gateway T29, gateway T30, gateway R12
 func TestMayEstablish(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -17,11 +17,23 @@ import (
 )
 
 var (
-	// ErrTimeout is a limit of ReadBy or WriteBy that was reached.
-	ErrTimeout = errors.New("time limit reached")
+	// ErrTimeout is a limit of ReadBy or WriteBy that was reached. A read may go on after it, over TLS too.
+	ErrTimeout error = timeoutError{}
 	// ErrCut is a connection that Cut has ended.
 	ErrCut = errors.New("connection was cut")
 )
+
+// timeoutError is a net.Error, and a temporary one: TLS ends its reading for good after any other error.
+type timeoutError struct{}
+
+// Error says what was reached.
+func (timeoutError) Error() string { return "time limit reached" }
+
+// Timeout is net.Error's.
+func (timeoutError) Timeout() bool { return true }
+
+// Temporary is net.Error's.
+func (timeoutError) Temporary() bool { return true }
 
 // Instant is a moment on a Clock, in nanoseconds since its beginning. 0 as a limit is none.
 type Instant int64
@@ -64,7 +76,7 @@ func New(c *net.TCPConn, clock *Clock, buffers *h1.Pool) (*Conn, error) {
 		return nil, fmt.Errorf("take over connection: %w", err)
 	}
 	s := &sock{TCPConn: c, raw: raw, clock: clock}
-	s.lend, s.look = s.tryLend, s.tryLook
+	s.lend, s.look, s.put = s.tryLend, s.tryLook, s.tryPut
 	return &Conn{sock: s, buffers: buffers}, nil
 }
 
@@ -203,9 +215,13 @@ func (c *Conn) CloseWrite() error {
 	return c.sock.CloseWrite()
 }
 
-// Close ends the connection. Over TLS it says so to the other end, unless the connection was cut.
+// Close ends the connection. Over TLS it says so to the other end. One that was cut ends with RST: the other end must not take
+// what it got for the whole.
 func (c *Conn) Close() error {
-	if c.secure != nil && !c.WasCut() {
+	switch {
+	case c.WasCut():
+		_ = c.sock.SetLinger(0) // a closed connection needs none
+	case c.secure != nil:
 		return c.secure.Close()
 	}
 	return c.sock.TCPConn.Close()

@@ -223,3 +223,71 @@ func TestWatcher(t *testing.T) {
 		t.Error("a watcher that has ended took a connection")
 	}
 }
+
+// lent is a buffer with a question of n octets, as Ask wants it.
+func lent(n int) (*h1.Buffer, int) {
+	b := h1.NewPool().Lend(h1.Small)
+	if n > len(b.B) {
+		b.B = make([]byte, n) // larger than any: more than a socket takes at once
+	}
+	b.B[n-1] = 'q'
+	return b, n
+}
+
+// Ask writes all of a question, of any length, and returns when there is something to read, which a read then gets; limits and
+// Cut end it.
+//
+// Covers: issue6 proxy
+func TestAsk(t *testing.T) {
+	c, theirs := pair(t)
+	for _, n := range []int{1, 1000, 1 << 20} {
+		answered := make(chan error, 1)
+		go func() {
+			got := make([]byte, n)
+			_, err := io.ReadFull(theirs, got)
+			if err == nil && got[n-1] != 'q' {
+				err = errors.New("another octet")
+			}
+			if err == nil {
+				_, err = theirs.Write([]byte("a"))
+			}
+			answered <- err
+		}()
+		c.ReadBy(c.now().Add(patience))
+		c.WriteBy(c.now().Add(patience))
+		if err := c.Ask(lent(n)); err != nil {
+			t.Fatalf("%d octets: %v", n, err)
+		}
+		p := make([]byte, 10)
+		if got, err := c.Read(p); got != 1 || p[0] != 'a' || err != nil {
+			t.Errorf("%d octets: answer %q, %v", n, p[:got], err)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("%d octets: %v", n, err)
+		}
+	}
+	c.ReadBy(c.now().Add(time.Millisecond))
+	if err := c.Ask(lent(1)); !errors.Is(err, ErrTimeout) {
+		t.Errorf("without an answer: %v", err)
+	}
+	c.ReadBy(c.now().Add(time.Nanosecond)) // a limit that has passed already, and is then moved
+	if err := c.Ask(lent(1)); !errors.Is(err, ErrTimeout) {
+		t.Errorf("past its limit: %v", err)
+	}
+	c.ReadBy(c.now().Add(time.Hour))
+	done := make(chan error, 1)
+	go func() { done <- c.Ask(lent(1)) }()
+	c.Cut()
+	if err := <-done; !errors.Is(err, ErrCut) {
+		t.Errorf("cut: %v", err)
+	}
+	d, other := pair(t)
+	_ = other.SetLinger(0)
+	_ = other.Close()
+	await(t, "the end is seen", func() bool { return !d.Alive() })
+	if err := d.Ask(lent(1)); err == nil {
+		if _, err := d.Read(make([]byte, 1)); err == nil {
+			t.Error("a connection that was reset gave an answer")
+		}
+	}
+}

@@ -29,6 +29,7 @@ type sock struct {
 	// What the functions below, made once, take and give: functions made for each call would be allocated.
 	lend func(fd uintptr) bool
 	look func(fd uintptr)
+	put  func(fd uintptr) bool
 	pool *h1.Pool
 	size h1.Size
 	got  *h1.Buffer
@@ -36,6 +37,8 @@ type sock struct {
 	err  error
 	idle bool
 	seen [1]unix.PollFd
+
+	question question
 
 	parts [3][]byte
 	vec   net.Buffers

@@ -169,6 +169,9 @@ func (g *Group) Choose(r *rules.Request, skip selection.Origins, now time.Durati
 	g.mu.Lock()
 	pick := g.state.Choose(now, ask)
 	g.mu.Unlock()
+	if pick.FailOpen {
+		g.open.choices.Add(1)
+	}
 	return Choice{Pick: pick, Cookie: found, New: g.sessions != nil && pick.Origin != selection.None && !pick.Session}
 }
 

@@ -22,6 +22,7 @@ type Target struct {
 	Roots      string
 	Method     string
 	Path       string
+	GRPC       bool // it is asked for the health of gRPC: Path is / and the name of a service
 }
 
 // Endpoint is one thing to probe: every Interval, with a new connection each time, not following redirects. Only 200 is a
@@ -34,6 +35,7 @@ type Endpoint struct {
 	mu      sync.Mutex
 	samples selection.Samples
 	uses    []use
+	failure string // of the newest probe
 }
 
 // use is an origin of a group that the endpoint is.
@@ -58,9 +60,10 @@ func (s *Site) endpoints(in *Input) {
 		for _, b := range in.Before.Endpoints {
 			if e := all[b.Target]; e != nil {
 				b.mu.Lock()
-				e.samples = b.samples
+				e.samples, e.failure = b.samples, b.failure
 				b.mu.Unlock()
 				e.judge(in.Now)
+				e.tell()
 			}
 		}
 	}
@@ -77,7 +80,7 @@ func targetOf(o *snapshot.EdgeOrigin, h *snapshot.EdgeHealth) Target {
 	if scheme == "" {
 		scheme = o.Scheme
 	}
-	t := Target{Scheme: scheme, Host: o.Host, Port: o.Port(scheme), HTTP2: o.HTTP2, HostHeader: o.HostHeader, Method: h.Method, Path: h.Path}
+	t := Target{Scheme: scheme, Host: o.Host, Port: o.Port(scheme), HTTP2: o.HTTP2, HostHeader: o.HostHeader, Method: h.Method, Path: h.Path, GRPC: h.GRPC}
 	if scheme == "https" {
 		t.ServerName, t.Verify, t.Roots = o.ServerName, o.Verify, o.Roots
 	}

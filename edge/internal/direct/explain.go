@@ -3,6 +3,7 @@ package direct
 import (
 	"time"
 
+	"steerpoint/edge/internal/affinity"
 	"steerpoint/edge/internal/rules"
 	"steerpoint/steering/selection"
 )
@@ -14,6 +15,10 @@ type Explanation struct {
 	Rules []rules.Trace
 	// Access is the policy that decided, counted from 0; -1: none fitted.
 	Access int
+	// Cookie is what the session cookie says; None where the group keeps no sessions.
+	Cookie affinity.Finding
+	// Named is the origin that the cookie names, where it is Found.
+	Named int
 	// Choice is how the origin is chosen in Decision.Group; without steps where there is an answer without an origin.
 	Choice selection.Trace
 }
@@ -35,7 +40,13 @@ func (s *Site) Explain(r *rules.Request, now time.Duration) *Explanation {
 	if d.finish(r); d.Status != 0 {
 		return e
 	}
-	ask, _ := d.Group.ask(r, 0)
+	ask, found := d.Group.ask(r, 0)
+	e.Cookie = found
+	for i := range d.Group.Spec.Origins {
+		if ask.Session.Has(i) {
+			e.Named = i
+		}
+	}
 	d.Group.mu.Lock()
 	defer d.Group.mu.Unlock()
 	e.Choice = d.Group.state.Explain(now, ask)

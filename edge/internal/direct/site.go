@@ -59,10 +59,12 @@ func (r *Route) Body() bool { return r.body }
 type Group struct {
 	Service string
 	Spec    *snapshot.EdgeGroup
+	open    *failOpen // goes on in the next Site
 
 	sessions *affinity.Group // nil: it keeps none
 	mu       sync.Mutex
 	state    *selection.State
+	failures map[int]string // what was wrong with the newest probe of an origin
 }
 
 // Input is what a Site is made from.
@@ -241,11 +243,13 @@ func newGroup(service string, spec *snapshot.EdgeGroup, keys []affinity.Key, bef
 		}
 	}
 	if before == nil {
+		g.open = new(failOpen)
 		g.state = selection.NewState(compiled, in.Seed, in.Now)
 		return g, nil
 	}
 	before.mu.Lock()
 	defer before.mu.Unlock()
+	g.open = before.open
 	g.state = before.state.Next(compiled, in.Now)
 	return g, nil
 }

@@ -14,6 +14,7 @@ type Reader struct {
 	r, w int     // of buf, what is not read yet
 	held *Buffer // the buffer that the last head lies in; it may be buf
 	body body
+	wide bool // bodies are read by the large buffer: much comes at once
 }
 
 // NewReader makes a Reader of requests (size Small) or of responses, whose bodies come with their heads (Large).
@@ -79,7 +80,7 @@ func (r *Reader) Request(q *Request) error {
 		done, err := q.parse(r.buf.B[r.r:r.w], &r.lim)
 		if done && err == nil {
 			r.taken(q.Size())
-			r.body.reset(q.Length)
+			r.begin(q.Length)
 			return nil
 		}
 		if err == nil {
@@ -106,13 +107,31 @@ func (r *Reader) Response(p *Response, bodiless bool) error {
 		}
 		if done {
 			r.taken(p.Size())
-			r.body.reset(p.Length)
+			r.begin(p.Length)
 			return nil
 		}
 		if err := r.more(); err != nil {
 			return err
 		}
 	}
+}
+
+// begin begins a body. One of unknown length is taken for a stream of small parts until more than that comes: many streams that
+// each get a part at the same moment would need a large buffer each.
+func (r *Reader) begin(l Length) {
+	r.body.reset(l)
+	r.wide = l.Kind == Sized
+}
+
+// fillBody reads a part of a body into an empty reader.
+func (r *Reader) fillBody() error {
+	size := Small
+	if r.wide {
+		size = Large
+	}
+	err := r.fill(size)
+	r.wide = r.w >= smallBuffer || r.body.kind == Sized
+	return err
 }
 
 func (r *Reader) taken(n int) {
@@ -179,15 +198,13 @@ func (r *Reader) Next() ([]byte, error) {
 			return nil, io.EOF
 		}
 		if r.r < r.w {
-			n, used, err := r.body.decode(r.buf.B[r.r:r.w], r.lim.Field)
-			part := r.buf.B[r.r : r.r+n]
-			r.r += used
-			if err != nil || n > 0 {
+			part, err := r.decode()
+			if err != nil || len(part) > 0 {
 				return part, err
 			}
 			continue
 		}
-		if err := r.fill(Large); err != nil {
+		if err := r.fillBody(); err != nil {
 			return nil, r.body.ended(err)
 		}
 	}
@@ -198,9 +215,19 @@ func (r *Reader) Ready() ([]byte, error) {
 	if r.body.done || r.r == r.w {
 		return nil, nil
 	}
+	return r.decode()
+}
+
+// decode takes the part of the body that is buffered. With the last one the trailer is judged, whoever asks for it later:
+// what is no field there is read as another message by some.
+func (r *Reader) decode() ([]byte, error) {
 	n, used, err := r.body.decode(r.buf.B[r.r:r.w], r.lim.Field)
 	part := r.buf.B[r.r : r.r+n]
 	r.r += used
+	if err == nil && r.body.done && len(r.body.chunks.trailer) > 0 {
+		var h Head
+		err = r.Trailer(&h)
+	}
 	return part, err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"steerpoint/edge/internal/conn"
 	"steerpoint/edge/internal/h1"
+	"steerpoint/edge/internal/h2up"
 )
 
 var (
@@ -44,6 +45,15 @@ type Config struct {
 	WaitTimeout time.Duration
 	// Limits bound the heads of responses.
 	Limits h1.Limits
+	// HTTP2 is an origin that is asked by HTTP/2: over TLS it must agree by ALPN, without it is spoken with prior knowledge. A
+	// connection has many requests at once then; each is a Conn with its Stream.
+	HTTP2 bool
+	// MaxConns bounds the connections of HTTP/2; a request beyond them gets ErrBusy. 0: no bound.
+	MaxConns int
+	// Dialed, unless nil, is called for each connection that is made.
+	Dialed func()
+	// Running, unless nil, counts what connections of HTTP/2 have running: it can be waited for after Close.
+	Running *sync.WaitGroup
 }
 
 func (c Config) withDefaults() Config {
@@ -56,16 +66,19 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Conn is a connection to an origin that a request has.
+// Conn is a connection to an origin that a request has: one of HTTP/1.1, or a stream of HTTP/2.
 type Conn struct {
-	*conn.Conn
-	// Reader reads the responses.
+	*conn.Conn // nil with HTTP/2
+	// Reader reads the responses of HTTP/1.1.
 	Reader *h1.Reader
+	// Stream is that of HTTP/2; nil: there is none.
+	Stream *h2up.Stream
 	// Reused says that the connection had requests before: the origin may have closed it while it was idle.
 	Reused bool
 	// Cutter is Conn.Cut, made once.
 	Cutter func()
 	since  conn.Instant // idle since then
+	pool   *Pool
 }
 
 func (u *Conn) close() {
@@ -84,15 +97,26 @@ type Pool struct {
 	active  int
 	waiting []chan struct{} // the first first; a turn is given by closing
 	closed  bool
+	h2      shared
+
+	running *sync.WaitGroup
 }
 
 // New makes a pool.
 func New(cfg Config, clock *conn.Clock, buffers *h1.Pool) *Pool {
-	return &Pool{cfg: cfg.withDefaults(), clock: clock, buffers: buffers}
+	p := &Pool{cfg: cfg.withDefaults(), clock: clock, buffers: buffers, running: cfg.Running}
+	if p.running == nil {
+		p.running = &sync.WaitGroup{}
+	}
+	return p
 }
 
-// Idle gives an idle connection that is alive, nil if there is none. It counts as active until Put or Drop.
+// Idle gives an idle connection that is alive, nil if there is none; with HTTP/2, a stream of one that has room, whatever maxIdle
+// is: the end of those is noticed when it comes. It counts as active until Put or Drop.
 func (p *Pool) Idle(now conn.Instant, maxIdle time.Duration) *Conn {
+	if p.cfg.HTTP2 {
+		return p.idleStream()
+	}
 	p.mu.Lock()
 	if p.closed || p.full() || len(p.idle) == 0 {
 		p.mu.Unlock()
@@ -141,12 +165,17 @@ func (p *Pool) Dial(ctx context.Context, fresh bool, timeout time.Duration) (*Co
 	if err != nil {
 		return nil, err
 	}
-	if waited && !fresh {
+	if waited && !fresh && !p.cfg.HTTP2 {
 		if u := p.take(p.clock.Now(), 0); u != nil {
 			return u, nil
 		}
 	}
-	u, err := p.dial(ctx, timeout)
+	var u *Conn
+	if p.cfg.HTTP2 {
+		u, err = p.dialStream(ctx, fresh, timeout)
+	} else {
+		u, err = p.dialApart(ctx, timeout)
+	}
 	if err != nil {
 		p.mu.Lock()
 		p.leave()
@@ -213,16 +242,27 @@ func (p *Pool) leave() {
 const dialTimeout = 3 * time.Second
 
 func (p *Pool) dial(ctx context.Context, timeout time.Duration) (*Conn, error) {
-	if timeout <= 0 {
-		timeout = dialTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, or(timeout, dialTimeout))
 	defer cancel()
+	up, err := p.link(ctx, p.cfg.TLS)
+	if err != nil {
+		return nil, err
+	}
+	u := &Conn{Conn: up, Reader: h1.NewReader(up, p.buffers, p.cfg.Limits, h1.Large), pool: p}
+	u.Cutter = up.Cut
+	return u, nil
+}
+
+// link connects, and agrees on TLS unless config is nil.
+func (p *Pool) link(ctx context.Context, config *tls.Config) (*conn.Conn, error) {
 	var d net.Dialer
 	d.KeepAlive = -1 // idle ones live for seconds, and those in use have time limits
+	if p.cfg.HTTP2 { // streams may be silent for as long as their routes say
+		d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+	}
 	c, err := d.DialContext(ctx, "tcp", p.cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("connect to origin: %w", err)
+		return nil, fmt.Errorf("connect to origin: %w", late(err))
 	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -232,18 +272,26 @@ func (p *Pool) dial(ctx context.Context, timeout time.Duration) (*Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
-	if p.cfg.TLS != nil {
-		if err := up.Dial(ctx, p.cfg.TLS); err != nil {
+	if config != nil {
+		if err := up.Dial(ctx, config); err != nil {
 			return nil, errors.Join(fmt.Errorf("connect to origin: %w", err), tcp.Close())
 		}
+		if p.cfg.HTTP2 && up.TLS().NegotiatedProtocol != "h2" {
+			return nil, errors.Join(fmt.Errorf("connect to origin: %w: TLS agreed on no protocol h2", h2up.ErrNotHTTP2), tcp.Close())
+		}
 	}
-	u := &Conn{Conn: up, Reader: h1.NewReader(up, p.buffers, p.cfg.Limits, h1.Large)}
-	u.Cutter = up.Cut
-	return u, nil
+	if p.cfg.Dialed != nil {
+		p.cfg.Dialed()
+	}
+	return up, nil
 }
 
 // Put takes back a connection whose response has been read to its end. It is kept if it can be.
 func (p *Pool) Put(u *Conn, now conn.Instant) {
+	if u.Stream != nil {
+		p.endStream(u)
+		return
+	}
 	buffered := u.Reader.Buffered() > 0 // what comes unasked would be taken for the next response
 	u.Reader.Release()
 	u.Reused, u.since = true, now
@@ -266,8 +314,12 @@ func (p *Pool) Put(u *Conn, now conn.Instant) {
 	}
 }
 
-// Drop closes a connection that cannot be used again.
+// Drop closes a connection that cannot be used again; of HTTP/2, its stream.
 func (p *Pool) Drop(u *Conn) {
+	if u.Stream != nil {
+		p.endStream(u)
+		return
+	}
 	u.close()
 	p.mu.Lock()
 	p.leave()
@@ -277,6 +329,7 @@ func (p *Pool) Drop(u *Conn) {
 // Trim closes those that have been idle for too long. It is to be called about once a second.
 func (p *Pool) Trim(now conn.Instant) {
 	p.mu.Lock()
+	p.trimShared(now)
 	n := 0
 	for n < len(p.idle) && now.Sub(p.idle[n].since) >= p.cfg.IdleTimeout {
 		n++
@@ -293,6 +346,7 @@ func (p *Pool) Trim(now conn.Instant) {
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
+	p.closeShared()
 	old := p.idle
 	p.idle = nil
 	p.mu.Unlock()
@@ -301,12 +355,19 @@ func (p *Pool) Close() {
 	}
 }
 
-// Counts are the connections of a pool at a moment.
-type Counts struct{ Active, Idle, Waiting int }
+// Wait waits until nothing of the pool runs, after Close and the last Put or Drop.
+func (p *Pool) Wait() { p.running.Wait() }
+
+// Counts are the connections of a pool at a moment, the requests that wait, and with HTTP/2 those under way.
+type Counts struct{ Active, Idle, Waiting, Streams int }
 
 // Counts counts.
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Counts{Active: p.active, Idle: len(p.idle), Waiting: len(p.waiting)}
+	n := Counts{Active: p.active, Idle: len(p.idle), Waiting: len(p.waiting)}
+	if p.cfg.HTTP2 {
+		p.countShared(&n)
+	}
+	return n
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/miekg/dns"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -198,4 +199,16 @@ func TestRunAndWorst(t *testing.T) {
 			t.Errorf("Worst(%v) = %s, want %s", tt.levels, got, tt.want)
 		}
 	}
+}
+
+// A gateway wants two files a connection, and some more.
+// Covers: issue6 gateway status
+func TestGatewayFiles(t *testing.T) {
+	expect(t, GatewayFiles(1<<40), Warn, "connections of clients want")
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur < 2+gatewayRest {
+		t.Logf("fewer than %d open files are allowed here: the good case is left out (%v)", 2+gatewayRest, err)
+		return
+	}
+	expect(t, GatewayFiles(1), OK, "enough for 1 connections of clients")
 }

@@ -51,6 +51,28 @@ func Files(context.Context) []Result {
 	return one("open files", OK, fmt.Sprintf("%d allowed", l.Cur), "")
 }
 
+// GatewayConnections is how many connections of clients a gateway takes that is not told otherwise.
+const GatewayConnections = 10_000
+
+// gatewayRest is what a gateway needs besides: listeners, idle connections to origins, probes, control.
+const gatewayRest = 1000
+
+// GatewayFiles checks the limit of open files against the connections a gateway may have: each has one to an origin.
+func GatewayFiles(connections int) Check {
+	return func(context.Context) []Result {
+		const name = "open files of the gateway"
+		var l unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+			return one(name, Unknown, "the limit of open files is not known here: "+err.Error(), "")
+		}
+		if want := uint64(2*connections + gatewayRest); l.Cur < want {
+			return one(name, Warn, fmt.Sprintf("%d open files allowed; %d connections of clients want %d", l.Cur, connections, want),
+				fmt.Sprintf("LimitNOFILE=%d in the unit, or fewer edge.connections in steer.yaml", want))
+		}
+		return one(name, OK, fmt.Sprintf("%d allowed, enough for %d connections of clients", l.Cur, connections), "")
+	}
+}
+
 // Space below which the data folder is called full: the store's quota is 2 GiB and needs as much again to compact.
 const (
 	wantSpace = 4 << 30

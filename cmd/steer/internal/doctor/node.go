@@ -143,15 +143,24 @@ func Following(health string, roles []string) Check {
 			if m[`steer_agent_connected{snapshot="`+role+`"}`] == 0 {
 				level, what = Warn, "does not follow control now"
 			}
-			if role == "dns" {
+			switch role {
+			case "dns":
 				switch version := m["steer_authdns_map_version"]; {
 				case version == 0:
 					level, what = Fail, what+"; it has no map and answers SERVFAIL"
 				default:
 					what += fmt.Sprintf("; answers by map %.0f, made %s ago", version, text.Span(time.Duration(m["steer_authdns_map_age_seconds"])*time.Second))
 				}
-			} else if n := m["steer_agent_spool_observations"]; n > 0 {
-				what += fmt.Sprintf("; %.0f observations wait for control", n)
+			case "edge":
+				if version := m["steer_edge_snapshot_version"]; version > 0 {
+					what += fmt.Sprintf("; serves by snapshot %.0f", version)
+				} else {
+					level, what = Fail, what+"; it has no snapshot and answers 503"
+				}
+			default:
+				if n := m["steer_agent_spool_observations"]; n > 0 {
+					what += fmt.Sprintf("; %.0f observations wait for control", n)
+				}
 			}
 			do := ""
 			if level != OK {

@@ -116,6 +116,9 @@ func TestFollowing(t *testing.T) {
 	expect(t, Following(node(`steer_agent_connected{snapshot="dns"} 0`, "steer_authdns_map_version 7"), dns), Warn, "does not follow control now")
 	expect(t, Following(node(`steer_agent_connected{snapshot="dns"} 1`, "steer_authdns_map_version 0"), dns), Fail, "it has no map")
 	expect(t, Following(node(`steer_agent_connected{snapshot="probe"} 1`, "steer_agent_spool_observations 12"), []string{"probe"}), OK, "12 observations wait")
+	edge := []string{"edge"}
+	expect(t, Following(node(`steer_agent_connected{snapshot="edge"} 1`, "steer_edge_snapshot_version 41"), edge), OK, "follows control; serves by snapshot 41")
+	expect(t, Following(node(`steer_agent_connected{snapshot="edge"} 1`, "steer_edge_snapshot_version 0"), edge), Fail, "it has no snapshot")
 	expect(t, Following("", dns), Warn, "it is not running")
 	expect(t, Following("127.0.0.1:1", dns), Warn, "does not answer")
 }

@@ -31,9 +31,10 @@ func nodesSection(w io.Writer, p text.Painter, s api.Status) {
 	more := max(0, len(list)-nodesAtAGlance)
 	list = list[:len(list)-more]
 	var t text.Table
-	t.Row("NODE", "ROLES", "STATE", "MAP", "TASKS", "SEEN", "CERTIFICATE ENDS")
+	gateways := anyGateway(list)
+	t.Row(withGateway(gateways, "GATEWAY", "NODE", "ROLES", "STATE", "MAP", "TASKS", "SEEN", "CERTIFICATE ENDS")...)
 	for _, n := range list {
-		t.Row(n.Name, roles(n), nodeState(n), nodeMap(n, s.Map.Version), nodeTasks(n), seen(s.Now, n), certificate(s.Now, n))
+		t.Row(withGateway(gateways, nodeGateway(n), n.Name, roles(n), nodeState(n), nodeMap(n, s.Map.Version), nodeTasks(n), seen(s.Now, n), certificate(s.Now, n))...)
 	}
 	t.Write(w, p, "  ")
 	if more > 0 {
@@ -61,16 +62,30 @@ func trouble(n api.NodeView, m api.MapStatus) int {
 	switch {
 	case n.State == api.NodeAway:
 		return 4
-	case n.Map != nil && n.Map.Error != "", n.Tasks != nil && n.Tasks.Error != "", len(n.Trouble) > 0:
+	case n.Map != nil && n.Map.Error != "", n.Gateway != nil && n.Gateway.Error != "", n.Tasks != nil && n.Tasks.Error != "", len(n.Trouble) > 0:
 		return 3
 	case n.State == api.NodeDrained:
 		return 2
-	case n.Map != nil && n.State != api.NodeRevoked && n.Map.Version < m.Version:
+	case n.Map != nil && n.State != api.NodeRevoked && n.Map.Version < m.Version,
+		n.Gateway != nil && n.State != api.NodeRevoked && n.Gateway.Behind:
 		return 1
 	case n.State == api.NodeRevoked:
 		return -1
 	}
 	return 0
+}
+
+// anyGateway reports whether a node is a gateway: without one there is no column for it.
+func anyGateway(list []api.NodeView) bool {
+	return slices.ContainsFunc(list, func(n api.NodeView) bool { return n.Gateway != nil })
+}
+
+// withGateway puts the column of gateways behind the others.
+func withGateway(there bool, cell any, row ...any) []any {
+	if there {
+		row = append(row, cell)
+	}
+	return row
 }
 
 func roles(n api.NodeView) string { return strings.Join(n.Roles, ",") }
@@ -172,6 +187,9 @@ func complaints(n api.NodeView) []string {
 	if n.Tasks != nil && n.Tasks.Error != "" {
 		lines = append(lines, "tasks were refused: "+n.Tasks.Error)
 	}
+	if n.Gateway != nil && n.Gateway.Error != "" {
+		lines = append(lines, fmt.Sprintf("snapshot %d was refused: %s", n.Gateway.Refused, n.Gateway.Error))
+	}
 	if n.Revoked != nil {
 		lines = append(lines, fmt.Sprintf("revoked by %s: %s", dash(n.RevokedBy), dash(n.RevokedWhy)))
 	}
@@ -194,10 +212,11 @@ func Nodes(w io.Writer, p text.Painter, now time.Time, newest uint64, list []api
 		return
 	}
 	var t text.Table
-	t.Row("NODE", "ROLES", "STATE", "LABELS", "MAP", "TASKS", "SEEN", "CERTIFICATE ENDS", "CLOCK", "ADDRESS", "VERSION", "JOINED")
+	gateways := anyGateway(list)
+	t.Row(withGateway(gateways, "GATEWAY", "NODE", "ROLES", "STATE", "LABELS", "MAP", "TASKS", "SEEN", "CERTIFICATE ENDS", "CLOCK", "ADDRESS", "VERSION", "JOINED")...)
 	for _, n := range list {
-		t.Row(n.Name, roles(n), nodeState(n), labels(n.Labels), nodeMap(n, newest), nodeTasks(n), seen(now, n), certificate(now, n),
-			offset(n), dash(n.Address), dash(n.Version), text.Ago(now, n.Joined))
+		t.Row(withGateway(gateways, nodeGateway(n), n.Name, roles(n), nodeState(n), labels(n.Labels), nodeMap(n, newest), nodeTasks(n), seen(now, n), certificate(now, n),
+			offset(n), dash(n.Address), dash(n.Version), text.Ago(now, n.Joined))...)
 	}
 	t.Write(w, p, "")
 	nodeTroubles(w, p, "", list)

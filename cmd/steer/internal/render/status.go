@@ -17,7 +17,9 @@ func Status(w io.Writer, p text.Painter, s api.Status) {
 	head(w, p, s)
 	nodesSection(w, p, s)
 	pointsSection(w, p, s)
+	gatewaySection(w, p, s, false)
 	notifiersSection(w, p, s)
+	certificatesSection(w, p, s)
 	for _, sv := range s.Services {
 		fmt.Fprintln(w)
 		serviceHead(w, p, sv)
@@ -43,6 +45,7 @@ func Service(w io.Writer, p text.Painter, s api.Status) {
 			rule(w, p, s.Now, r)
 		}
 	}
+	gatewaySection(w, p, s, true)
 }
 
 func head(w io.Writer, p text.Painter, s api.Status) {

@@ -73,6 +73,8 @@ type Settings struct {
 	Edge Edge `yaml:"edge"`
 	// DNSSEC says how control learns what the parents of signed zones have.
 	DNSSEC DNSSEC `yaml:"dnssec"`
+	// ACME says how control orders certificates for domains that say auto.
+	ACME ACME `yaml:"acme"`
 }
 
 // Geo names data files. A relative path is in the data folder.
@@ -139,6 +141,9 @@ func Load(dir string, listen []string) (Settings, error) {
 	s.DNS.in(dir)
 	if s.Edge.AccessLog != "" && !filepath.IsAbs(s.Edge.AccessLog) {
 		s.Edge.AccessLog = filepath.Join(dir, s.Edge.AccessLog)
+	}
+	if s.ACME.Roots != "" && !filepath.IsAbs(s.ACME.Roots) {
+		s.ACME.Roots = filepath.Join(dir, s.ACME.Roots)
 	}
 	if s.Seal.KeyFile != "" && !filepath.IsAbs(s.Seal.KeyFile) {
 		s.Seal.KeyFile = filepath.Join(dir, s.Seal.KeyFile)
