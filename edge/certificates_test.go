@@ -9,11 +9,13 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,9 +89,10 @@ func tlsGateway(t *testing.T) (*bench, *Snapshots) {
 // certified is a snapshot whose domains have certificates, answered by an origin.
 func certified(t *testing.T, domains map[string]string, origin string) *snapshot.Edge {
 	t.Helper()
-	var list []string
-	for d := range domains {
-		list = append(list, fmt.Sprintf("%q", d))
+	list := slices.Sorted(maps.Keys(domains))
+	slices.Reverse(list) // a wildcard sorts before names, and the first one gives the host of probes
+	for i, d := range list {
+		list[i] = fmt.Sprintf("%q", d)
 	}
 	e := compiled(t, strings.Replace(service(fmt.Sprintf(`originGroups:
   - name: web
