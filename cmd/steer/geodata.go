@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -31,17 +32,44 @@ func (c *center) openGeo() error {
 }
 
 // reloadGeo looks at the files and reports whether anything changed.
-func (c *center) reloadGeo() bool {
-	changed, err := c.geo.Reload()
-	said := ""
+func (c *center) reloadGeo() bool { return reloadGeo(c.geo, &c.geoSaid, c.log) }
+
+// reloadGeo looks at the files of a store and reports whether anything changed. Of those that cannot be read what was there before
+// stays in use, which is logged when it begins; said is what was last logged of them.
+func reloadGeo(store *geo.Store, said *string, log *slog.Logger) bool {
+	changed, err := store.Reload()
+	text := ""
 	if err != nil {
-		said = err.Error()
+		text = err.Error()
 	}
-	if said != c.geoSaid && said != "" {
-		c.log.Error("geo data cannot be read; what was there before stays in use", "error", err)
+	if text != *said && text != "" {
+		log.Error("geo data cannot be read; what was there before stays in use", "error", err)
 	}
-	c.geoSaid = said
+	*said = text
 	return changed
+}
+
+// lookAtGeo calls look on SIGHUP and every minute, and more often while a file of the store is being written, until ctx ends.
+func lookAtGeo(ctx context.Context, store *geo.Store, look func()) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		wait := geoCheck
+		if store.Unsettled() {
+			wait = geoSettle
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-hup:
+			timer.Stop()
+		case <-timer.C:
+		}
+		look()
+	}
 }
 
 // geoAlarms tells control of every file how it stands.
@@ -58,33 +86,17 @@ func (c *center) geoAlarms() {
 	}
 }
 
-// watchGeo looks at the geo data files on SIGHUP and every minute, and more often while one is being written.
+// watchGeo follows the geo data files, and tells control of them.
 func (c *center) watchGeo(ctx context.Context) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	c.geoAlarms()
-	for {
-		wait := geoCheck
-		if c.geo.Unsettled() {
-			wait = geoSettle
-		}
-		look := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			look.Stop()
-			return nil
-		case <-hup:
-			look.Stop()
-		case <-look.C:
-		}
+	return lookAtGeo(ctx, c.geo, func() {
 		changed := c.reloadGeo()
 		c.geoAlarms()
 		if changed {
 			c.control.GeoChanged()
 			c.log.Info("geo data read again", "sources", names(c.geo.DB()))
 		}
-	}
+	})
 }
 
 func names(db *geo.DB) string {

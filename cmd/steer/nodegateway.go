@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"steerpoint/agent"
 	"steerpoint/cmd/steer/internal/fault"
@@ -110,43 +106,14 @@ func (p *places) country(a netip.Addr) string {
 	return p.store.DB().Lookup(a).Place.Country
 }
 
-// reload looks at the files; of those that cannot be read what was there before stays in use.
 func (p *places) reload() {
-	changed, err := p.store.Reload()
-	said := ""
-	if err != nil {
-		said = err.Error()
-	}
-	if said != p.said && said != "" {
-		p.log.Error("geo data cannot be read; what was there before stays in use", "error", err)
-	}
-	if p.said = said; changed {
+	if reloadGeo(p.store, &p.said, p.log) {
 		p.log.Info("geo data read", "sources", names(p.store.DB()))
 	}
 }
 
-// watch looks at the files on SIGHUP and every minute, and more often while one is being written.
-func (p *places) watch(ctx context.Context) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	for {
-		wait := geoCheck
-		if p.store.Unsettled() {
-			wait = geoSettle
-		}
-		look := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			look.Stop()
-			return nil
-		case <-hup:
-			look.Stop()
-		case <-look.C:
-		}
-		p.reload()
-	}
-}
+// watch follows the files.
+func (p *places) watch(ctx context.Context) error { return lookAtGeo(ctx, p.store, p.reload) }
 
 // askGateway asks a gateway what it would do with a request: the one of this process, or one that joined.
 func (c *center) askGateway(ctx context.Context, node string, q report.EdgeQuestion) (report.EdgeAnswer, error) {
