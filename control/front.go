@@ -45,13 +45,18 @@ func enter(ctx huma.Context, next func(huma.Context)) {
 			fmt.Sprintf("%s answers %s, and Accept allows no such type", op.OperationID, strings.Join(offers, ", "))))
 		return
 	}
-	in := entered{frameContext: ctx, header: r.Header}
+	in := entered{frameContext: ctx, header: r.Header, rc: http.NewResponseController(w)}
 	if op.RequestBody != nil {
 		var p *api.Problem
 		if in.body, p = readBody(ctx, r, op); p != nil {
 			web.WriteProblem(w, p)
 			return
 		}
+	}
+	// A read deadline that strikes while the work goes on would cancel the request, as if the client had gone.
+	if err := in.rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		web.WriteProblem(w, asProblem(fmt.Errorf("read deadline: %w", err)))
+		return
 	}
 	next(&in)
 }
@@ -103,6 +108,7 @@ type entered struct {
 	frameContext
 	header http.Header
 	body   []byte
+	rc     *http.ResponseController
 }
 
 // Unwrap lets the adapter reach the connection.
@@ -117,6 +123,15 @@ func (r *entered) Header(name string) string {
 		return strings.Join(r.header.Values(name), ", ")
 	}
 	return r.frameContext.Header(name)
+}
+
+// SetReadDeadline implements huma.Context; the body is here.
+func (r *entered) SetReadDeadline(time.Time) error { return nil }
+
+// SetStatus implements huma.Context. The answer begins here: what the work took is not taken from its time to be written.
+func (r *entered) SetStatus(code int) {
+	_ = r.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection that is gone says so when it is written to
+	r.frameContext.SetStatus(code)
 }
 
 // BodyReader implements huma.Context.

@@ -2,12 +2,18 @@ package control
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"steerpoint/control/api"
 )
@@ -112,5 +118,57 @@ func TestTooManyRequests(t *testing.T) {
 	b, _ := io.ReadAll(res.Body)
 	if res.StatusCode != 429 || problemCode(b) != api.CodeTooMany || res.Header.Get("Retry-After") == "" {
 		t.Errorf("%d, Retry-After %q: %s", res.StatusCode, res.Header.Get("Retry-After"), b)
+	}
+}
+
+// TestWorkMayTakeLong proves that an operation that works for longer than its body may take to arrive, and for longer than
+// its answer may take to be written, is not cancelled and does answer.
+// Covers: issue4 problems
+func TestWorkMayTakeLong(t *testing.T) {
+	t.Parallel()
+	const limit = 100 * time.Millisecond
+	mux := http.NewServeMux()
+	a := humago.New(mux, huma.DefaultConfig("test", "1"))
+	a.UseMiddleware(enter)
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		op := operation(method, "/work", "work"+method, "work", 100)
+		op.BodyReadTimeout = limit
+		work := func(ctx context.Context) (*body[string], error) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(5 * limit):
+				return &body[string]{"done"}, nil
+			}
+		}
+		if method == http.MethodGet {
+			register(a, op, func(ctx context.Context, _ *struct{}) (*body[string], error) { return work(ctx) })
+		} else {
+			register(a, op, func(ctx context.Context, _ *struct{ Body string }) (*body[string], error) { return work(ctx) })
+		}
+	}
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = limit, limit
+	srv.Start()
+	defer srv.Close()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		var in io.Reader
+		if method == http.MethodPost {
+			in = strings.NewReader(`"x"`)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+api.Prefix+"/work", in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			t.Errorf("%s: %v", method, err)
+			continue
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK || strings.TrimSpace(string(b)) != `"done"` {
+			t.Errorf("%s: %d %s, %v", method, res.StatusCode, b, err)
+		}
 	}
 }
