@@ -55,7 +55,7 @@ test: start-test code-is-formatted code-passes-vet layers-hold code-passes-stati
 	@$(TESTSUM) total bin/checks/test/*.json
 
 .PHONY: test-long
-test-long: ## real constants, crash loops, long fuzz, race run of everything (30 minutes at most)
+test-long: ## real constants, crash loops, long fuzz, and under race what make test did not race (30 minutes at most)
 test-long: start-test-long code-builds-with-the-oldest-go bars-hold long-race-beside-long-lab \
            crash-loops-beside-timelines inputs-survive-long-fuzz
 	$(STEP)
@@ -209,15 +209,15 @@ public-openapi-schema: ## fetch the published schema of OpenAPI 3.1 with npm, fo
 bars-hold: $(TESTSUM) public-geo-files ## what must be fast is, at three times its figure
 	$(STEP)
 	@STEER_LONG=1 STEER_GEO_FILES="$(CURDIR)/bin/geo-files" $(TESTSUM) run -name $@ -record bin/checks/long/4-bars.json \
-		-only steerpoint/geo -- -vet=off -count=1 -run '^(TestLoadTimes|TestRealFiles)$$'
+		-only steerpoint/geo,steerpoint/edge -- -vet=off -count=1 -p 1 -run '^(TestLoadTimes|TestRealFiles|TestBulkOverHTTP2)$$'
 	@cd tools && go build -o ../bin/benchtab ./benchtab
 	@bin/benchtab -gate 3 -count 1 -bars bench/bars.tsv -out bin/checks/long/bench -run 'Observation$$|HundredThousandStates|VerdictToAnswer'
 
 .PHONY: long-tests-pass-under-race
-long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## every test with STEER_LONG=1 (real constants, crash loops) under the race detector
+long-tests-pass-under-race: $(TESTSUM) public-openapi-schema ## with STEER_LONG=1 (real constants, crash loops) and the race detector: what make test did not race, and what is longer so
 	$(STEP)
 	@STEER_LONG=1 STEER_OPENAPI_SCHEMA="$$(ls $(CURDIR)/$(OPENAPI_SCHEMA) 2>/dev/null || true)" $(RACE) -name $@ -record bin/checks/long/1-race.json \
-		-except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 35m
+		-linking $(STORE) -or-mentioning STEER_LONG -except $(APART) -- -race $(FLAGS) $(NOT_STORIES) -timeout 35m
 
 # The stories wait for minutes, most of the time for nothing but the clock.
 .PHONY: long-race-beside-long-lab
@@ -231,9 +231,9 @@ ten-thousand-timelines-agree: $(TESTSUM) ## the same with ten thousand
 
 # Under the race detector they are shorter: there most of the time goes into starting a process.
 .PHONY: crash-loops-hold
-crash-loops-hold: $(TESTSUM) ## control is killed a hundred times while it writes, and what it acknowledged is there each time
+crash-loops-hold: $(TESTSUM) ## control is killed a hundred times while it writes, and what it acknowledged is there each time; 10,000 rules
 	$(STEP)
-	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/7-crash.json -only steerpoint/control -- $(FLAGS) -run '^TestKill$$' -timeout 15m
+	@STEER_LONG=1 $(TESTSUM) run -name $@ -record bin/checks/long/7-crash.json -only steerpoint/control -- $(FLAGS) -run '^(TestKill|TestTenThousandRules)$$' -timeout 15m
 
 .PHONY: crash-loops-beside-timelines
 crash-loops-beside-timelines: $(TESTSUM) ## both at once: the loops wait for disks and elections

@@ -90,6 +90,9 @@ func (b *bench) socket(t *testing.T, path string) *talk {
 // echo sends a frame and waits for it to come back.
 func (k *talk) echo(p []byte) {
 	k.t.Helper()
+	if err := k.SetDeadline(time.Now().Add(patience)); err != nil {
+		k.t.Fatal(err)
+	}
 	k.send(string(p))
 	back := make([]byte, len(p))
 	if _, err := io.ReadFull(k.r, back); err != nil || !bytes.Equal(back, p) {
@@ -199,9 +202,6 @@ func TestWebSocketsOutliveReloads(t *testing.T) {
 		all[i%n].echo(frame(2, true, i))
 	}
 	for _, k := range all {
-		if err := k.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
 		k.echo([]byte(strings.Repeat("\x82\x80abcd", 3)))
 		_ = k.Close()
 	}

@@ -5,7 +5,8 @@
 //
 //	testsum run -name N [-record FILE] [SELECTION] -- ARGS...
 //	        go test -json ARGS on every package with tests that SELECTION does not leave out, read and counted;
-//	        SELECTION is any of -linking PREFIX,..., -not-linking PREFIX,..., -only PACKAGE, -except PACKAGE,...
+//	        SELECTION is any of -linking PREFIX,... [-or-mentioning WORD], -not-linking PREFIX,..., -only PACKAGE,...,
+//	        -except PACKAGE,...
 //	testsum fuzz -name N [-record FILE] -time 10s [-jobs 2] [-blind] [-not-linking PREFIX,...] [-in PREFIX,...] [-keep N]
 //	             [-corpus FOLDER] [-ledger FILE -until 30m]
 //	        every fuzz target of the module, found by itself; with -keep, the N smallest inputs of each that reached
@@ -22,7 +23,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -53,10 +53,12 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	switch command {
 	case "run":
 		name, record := flags.String("name", "tests", "what the run is called"), flags.String("record", "", "`file` for the counts")
-		linking := flags.String("linking", "", "only packages whose tests link a package with one of these `prefixes`, divided by commas")
-		notLinking := flags.String("not-linking", "", "only packages whose tests link none with these `prefixes`")
-		except := flags.String("except", "", "leave out these `packages`, divided by commas")
-		only := flags.String("only", "", "this `package` alone")
+		var sel selection
+		flags.StringVar(&sel.linking, "linking", "", "only packages whose tests link a package with one of these `prefixes`, divided by commas")
+		flags.StringVar(&sel.orMentioning, "or-mentioning", "", "with -linking: and those in whose test files this `word` stands")
+		flags.StringVar(&sel.notLinking, "not-linking", "", "only packages whose tests link none with these `prefixes`")
+		flags.StringVar(&sel.except, "except", "", "leave out these `packages`, divided by commas")
+		flags.StringVar(&sel.only, "only", "", "these `packages` alone, divided by commas")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -64,14 +66,12 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		args := flags.Args()
-		for _, p := range all {
-			if !slices.Contains(strings.Split(*except, ","), p.path) && (*only == "" || p.path == *only) &&
-				(*linking == "" || p.links(*linking)) && (*notLinking == "" || !p.links(*notLinking)) {
-				args = append(args, p.path)
-			}
+		selected, err := sel.of(all)
+		if err != nil {
+			return err
 		}
-		if len(args) == flags.NArg() {
+		args := append(flags.Args(), selected...)
+		if len(selected) == 0 {
 			return fmt.Errorf("%s: no package to test", *name)
 		}
 		return runTests(ctx, out, *name, *record, args)

@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ type testPackage struct {
 	path string
 	dir  string
 	deps []string // everything its test binary links
+	test []string // its test files
 	fuzz []string // names of its fuzz targets
 }
 
@@ -29,6 +31,48 @@ func (p *testPackage) links(prefixes string) bool {
 	return slices.ContainsFunc(strings.Split(prefixes, ","), func(prefix string) bool {
 		return slices.ContainsFunc(p.deps, func(d string) bool { return strings.HasPrefix(d, prefix) })
 	})
+}
+
+// mentions reports whether a word stands in a test file of the package.
+func (p *testPackage) mentions(word string) (bool, error) {
+	for _, f := range p.test {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return false, fmt.Errorf("test file: %w", err)
+		}
+		if bytes.Contains(text, []byte(word)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// selection says which packages are tested; its fields are the flags of that name, and an empty one asks for nothing.
+type selection struct{ linking, orMentioning, notLinking, except, only string }
+
+// of returns the import paths of the packages it names.
+func (s selection) of(all []*testPackage) ([]string, error) {
+	var out []string
+	for _, p := range all {
+		switch {
+		case s.only != "" && !slices.Contains(strings.Split(s.only, ","), p.path),
+			slices.Contains(strings.Split(s.except, ","), p.path),
+			s.notLinking != "" && p.links(s.notLinking):
+			continue
+		}
+		if s.linking != "" && !p.links(s.linking) {
+			if s.orMentioning == "" {
+				continue
+			}
+			if yes, err := p.mentions(s.orMentioning); err != nil {
+				return nil, err
+			} else if !yes {
+				continue
+			}
+		}
+		out = append(out, p.path)
+	}
+	return out, nil
 }
 
 // listed is what is read of go list -json.
@@ -71,11 +115,12 @@ func testPackages(ctx context.Context) ([]*testPackage, error) {
 		}
 		p := &testPackage{path: l.ImportPath, dir: l.Dir}
 		for _, f := range slices.Concat(l.TestGoFiles, l.XTestGoFiles) {
-			names, err := fuzzTargets(filepath.Join(l.Dir, f))
+			file := filepath.Join(l.Dir, f)
+			names, err := fuzzTargets(file)
 			if err != nil {
 				return nil, err
 			}
-			p.fuzz = append(p.fuzz, names...)
+			p.test, p.fuzz = append(p.test, file), append(p.fuzz, names...)
 		}
 		byPath[p.path] = p
 		order = append(order, p)

@@ -132,6 +132,41 @@ func TestTotalIsRedWhenNothingRanOrSomethingFailed(t *testing.T) {
 	}
 }
 
+func TestSelection(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x_test.go")
+	if err := os.WriteFile(file, []byte("package x // reads SOME_LONG\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := []*testPackage{
+		{path: "m/plain", deps: []string{"fmt"}},
+		{path: "m/stored", deps: []string{"fmt", "store/wal"}},
+		{path: "m/long", deps: []string{"fmt"}, test: []string{file}},
+		{path: "m/apart", deps: []string{"store/wal"}, test: []string{file}},
+	}
+	for _, tc := range []struct {
+		sel  selection
+		want string
+	}{
+		{selection{}, "m/plain m/stored m/long m/apart"},
+		{selection{linking: "store/"}, "m/stored m/apart"},
+		{selection{linking: "other/,store/", except: "m/none,m/apart"}, "m/stored"},
+		{selection{notLinking: "store/"}, "m/plain m/long"},
+		{selection{linking: "store/", orMentioning: "SOME_LONG", except: "m/apart"}, "m/stored m/long"},
+		{selection{only: "m/long"}, "m/long"},
+		{selection{only: "m/long,m/plain"}, "m/plain m/long"},
+		{selection{only: "m/none"}, ""},
+	} {
+		got, err := tc.sel.of(all)
+		if err != nil || strings.Join(got, " ") != tc.want {
+			t.Errorf("%+v: %v, %v; want %s", tc.sel, got, err, tc.want)
+		}
+	}
+	gone := []*testPackage{{path: "m/gone", test: []string{file + ".gone"}}}
+	if _, err := (selection{linking: "store/", orMentioning: "x"}).of(gone); err == nil {
+		t.Error("a test file that cannot be read is no mistake")
+	}
+}
+
 func TestFuzzTargetsAreFound(t *testing.T) {
 	f := filepath.Join(t.TempDir(), "x_test.go")
 	src := "package x\nimport \"testing\"\nfunc FuzzOne(f *testing.F) {}\nfunc TestOne(t *testing.T) {}\nfunc (s S) FuzzNo(f *testing.F) {}\n"
