@@ -151,10 +151,8 @@ func (c *Control) copyLogs(ctx context.Context) error {
 		}
 		news[l] = c.store.WatchLog(ctx, store.Log(l), after)
 	}
-	if behind, err := c.historyBehind(ctx); err != nil {
+	if err := c.historyKept(ctx); err != nil {
 		return err
-	} else if !behind {
-		c.historyKept()
 	}
 	look, prune := time.NewTicker(historyLook), time.NewTicker(historyPrune)
 	defer look.Stop()
@@ -263,12 +261,12 @@ func (c *Control) archiveNews(ctx context.Context, l store.Log, n store.LogNews,
 		return err
 	}
 	c.history.copied[l].set(n.Revision)
-	c.historyKept()
-	return nil
+	return c.historyKept(ctx)
 }
 
-// historyBehind reports whether what could not be written is still to be: then the next write tells whether that is over. A
-// full disk takes everything else, so without a write the alarm would go and come with every try.
+// historyBehind reports whether something that could not be written is still to be, of either log: then a later write tells
+// whether that is over. A full disk takes everything else, and a small line where a larger one did not fit: without all of it
+// the alarm would go and come with every try.
 func (c *Control) historyBehind(ctx context.Context) (bool, error) {
 	if !c.history.failing.Load() {
 		return false, nil
@@ -282,11 +280,13 @@ func (c *Control) historyBehind(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// historyKept ends the trouble that there was.
-func (c *Control) historyKept() {
-	if c.history.failing.Swap(false) {
+// historyKept ends the trouble that there was, once nothing is behind.
+func (c *Control) historyKept(ctx context.Context) error {
+	behind, err := c.historyBehind(ctx)
+	if err == nil && !behind && c.history.failing.Swap(false) {
 		c.alarms.set(api.AlarmHistory, "", false, "")
 	}
+	return err
 }
 
 // archiveEntries writes entries; cursor is the revision up to which the log is copied with them, 0 if that is not known.
