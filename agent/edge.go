@@ -3,15 +3,11 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"runtime/debug"
-	"sync"
+	"log/slog"
 	"time"
 
-	"steerpoint/internal/atomicfile"
 	"steerpoint/report"
 	"steerpoint/snapshot"
 	"steerpoint/wire"
@@ -42,22 +38,30 @@ type edgeFollower struct {
 	plane EdgePlane
 	told  bool // control has said on this stream what it set for the node
 	saver *saver[*snapshot.EdgePack]
-	asks  chan struct{} // a place for each question under way
-	wg    sync.WaitGroup
+	asker *asker[report.EdgeAnswer]
+}
+
+func edgeDisk() diskFile {
+	return diskFile{
+		file: edgeFile, kind: edgeKind, version: edgeVersion, holds: "snapshot", about: "edgeDisk",
+		unkept:   "the gateway's snapshot cannot be kept on disk: a restart would begin with an older one",
+		damaged:  "the gateway's snapshot on disk is damaged: it is set aside, and control is asked for another",
+		unusable: "the gateway's snapshot on disk cannot be used: control is asked for another",
+	}
 }
 
 func newEdgeFollower(a *Agent, plane EdgePlane) *edgeFollower {
 	return &edgeFollower{
-		a: a, plane: plane, asks: make(chan struct{}, maxAsks),
-		saver: &saver[*snapshot.EdgePack]{
-			a: a, box: newMailbox[*snapshot.EdgePack](), file: edgeFile, kind: edgeKind, version: edgeVersion,
-			about: "edgeDisk", trouble: "the gateway's snapshot cannot be kept on disk: a restart would begin with an older one",
+		a: a, plane: plane, saver: newSaver[*snapshot.EdgePack](a, edgeDisk()),
+		asker: &asker[report.EdgeAnswer]{
+			a: a, places: make(chan struct{}, maxAsks), node: "gateway", busy: fmt.Sprintf("answers %d questions", maxAsks), one: "question",
+			send: func(s session) sendAnswer[report.EdgeAnswer] { return s.edge.Explained },
 		},
 	}
 }
 
 func (f *edgeFollower) run(ctx context.Context) error {
-	defer f.wg.Wait()
+	defer f.asker.wg.Wait()
 	return f.a.follow(ctx, report.SnapshotEdge, func(ctx context.Context, s session) error {
 		f.told = false
 		return s.edge.FollowEdge(ctx, f.plane.State().Version, func(u wire.EdgeUpdate) error { return f.take(ctx, u) })
@@ -99,74 +103,29 @@ func (f *edgeFollower) swap(p *snapshot.EdgePack, arrived time.Time) {
 	f.a.ack(ack)
 }
 
-// ask answers a question and sends the answer up. The stream does not wait for it.
+// ask has a question answered, for which nobody waits longer than it says.
 func (f *edgeFollower) ask(ctx context.Context, q wire.EdgeAsk) {
-	f.a.metrics.asks.Inc()
-	answer, failure := report.EdgeAnswer{}, fmt.Sprintf("gateway %s answers %d questions already; ask again in a moment", f.a.Name(), maxAsks)
-	free := true
-	select {
-	case f.asks <- struct{}{}:
-	default:
-		free = false
-	}
-	f.wg.Go(func() {
-		if free {
-			defer func() { <-f.asks }()
-			answer, failure = f.answer(&q.Question)
-		}
-		s, _ := f.a.link.get()
-		ctx, cancel := context.WithTimeout(ctx, min(callTime, cmp.Or(max(q.Timeout, 0), callTime)))
-		defer cancel()
-		if err := s.edge.Explained(ctx, q.ID, answer, failure); err != nil && ctx.Err() == nil {
-			f.a.heard(err)
-			f.a.log.Warn("the answer to a question did not reach control", "ask", q.ID, "error", err)
-		}
+	f.asker.ask(ctx, question[report.EdgeAnswer]{
+		id: q.ID, about: slog.String("url", q.Question.URL), sendIn: min(callTime, cmp.Or(max(q.Timeout, 0), callTime)),
+		answer: func(context.Context) (report.EdgeAnswer, error) {
+			got, err := f.plane.Explain(&q.Question)
+			if err != nil {
+				return report.EdgeAnswer{}, err
+			}
+			return *got, nil
+		},
 	})
-}
-
-// answer answers one. A fault in it is one answer's, and not the process's.
-func (f *edgeFollower) answer(q *report.EdgeQuestion) (a report.EdgeAnswer, failure string) {
-	defer func() {
-		if v := recover(); v != nil {
-			f.a.log.Error("a question failed inside of this node", "url", q.URL, "panic", v, "stack", string(debug.Stack()))
-			failure = "the question failed inside of gateway " + f.a.Name() + "; its log says more"
-		}
-	}()
-	got, err := f.plane.Explain(q)
-	if err != nil {
-		return a, err.Error()
-	}
-	return *got, ""
 }
 
 // LoadEdge makes a gateway serve by the snapshot on disk, before anybody is asked. Whatever is wrong with it, the gateway starts
 // without, and control sends another.
 func (a *Agent) LoadEdge(plane EdgePlane) {
-	path := a.store.path(edgeFile)
-	_, b, err := atomicfile.Read(path, edgeKind, edgeVersion)
-	p := new(snapshot.EdgePack)
-	if err == nil {
-		jsonErr := json.Unmarshal(b, p)
-		if jsonErr == nil {
-			jsonErr = p.Whole()
-		}
-		if jsonErr != nil {
-			err = &atomicfile.DamagedError{Path: path, Why: "it is whole but holds no snapshot: " + jsonErr.Error()}
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	d, p := edgeDisk(), new(snapshot.EdgePack)
+	if !d.load(a, p, p.Whole) {
 		return
-	case errors.Is(err, atomicfile.ErrDamaged):
-		aside, asideErr := atomicfile.SetAside(path)
-		a.log.Error("the gateway's snapshot on disk is damaged: it is set aside, and control is asked for another",
-			"error", err, "movedTo", aside, "setAside", asideErr)
-		return
-	case err == nil:
-		err = a.guarded(func() error { return plane.Swap(p) })
 	}
-	if err != nil {
-		a.log.Error("the gateway's snapshot on disk cannot be used: control is asked for another", "file", path, "error", err)
+	if err := a.guarded(func() error { return plane.Swap(p) }); err != nil {
+		a.log.Error(d.unusable, "file", a.store.path(d.file), "error", err)
 		return
 	}
 	a.log.Info("serving by the snapshot on disk until control sends a newer one", "version", p.Version(), "services", len(p.Edge.Services))

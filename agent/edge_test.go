@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,20 +56,6 @@ func (f *fakeEdge) State() report.NodeEdge {
 
 func pack(version uint64, envelope string) wire.EdgeUpdate {
 	return wire.EdgeUpdate{Full: &snapshot.EdgePack{Edge: &snapshot.Edge{Version: version}, Sealed: &snapshot.Sealed{Envelope: []byte(envelope)}}}
-}
-
-func standingEdge(updates ...wire.EdgeUpdate) edgeStream {
-	return func(ctx context.Context, _ uint64, take func(wire.EdgeUpdate) error) error {
-		for _, u := range updates {
-			u.Arrived = time.Now()
-			if err := take(u); err != nil {
-				return err
-			}
-			time.Sleep(time.Second)
-		}
-		<-ctx.Done()
-		return wire.ErrStreamEnded
-	}
 }
 
 // A gateway takes what it can use and says so, refuses what it cannot and goes on by what it had, and waits for secrets that are

@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
-
-	"steerpoint/internal/pki"
 )
 
 // An identity is read without a process: with its record, without it, and not when it is damaged.
@@ -19,35 +16,9 @@ func TestInspect(t *testing.T) {
 	if _, err := Inspect(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	now := time.Now()
-	authority, err := pki.OpenAuthority(t.TempDir(), "test", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(dir)
-	key, err := s.key()
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := pki.Request(key, "n1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, _, err := authority.Sign(request, "n1", []string{RoleProbe}, now, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := accept(&pki.Credential{
-		Certificate: cert, Authority: authority.PEM(), Lifetime: time.Hour, Cluster: "test", Name: "n1", Roles: []string{RoleProbe},
-	}, key, "n1", []string{"https://192.0.2.1:7072"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.save(id, cert); err != nil {
-		t.Fatal(err)
-	}
+	newFakeControl(t).enroll(t, dir, "n1", []string{"https://192.0.2.1:7072"}, RoleProbe)
 	m, err := Inspect(dir)
-	if err != nil || m.Name != "n1" || m.Cluster != "test" || !slices.Equal(m.Servers, []string{"https://192.0.2.1:7072"}) || m.Lifetime != time.Hour ||
+	if err != nil || m.Name != "n1" || m.Cluster != "test" || !slices.Equal(m.Servers, []string{"https://192.0.2.1:7072"}) || m.Lifetime != life ||
 		!slices.Equal(m.Roles, []string{RoleProbe}) || m.Certificate == nil || len(m.Authority) == 0 {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -3,15 +3,10 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"runtime/debug"
-	"sync"
+	"log/slog"
 	"time"
 
-	"steerpoint/internal/atomicfile"
 	"steerpoint/report"
 	"steerpoint/snapshot"
 	"steerpoint/wire"
@@ -20,9 +15,7 @@ import (
 const (
 	tasksKind    = "probe-tasks"
 	tasksVersion = 1
-	// maxAsks bounds the probes done at once outside the schedule: people ask for them, not programs.
-	maxAsks = 16
-	// askTime bounds one of which control does not say how long it waits.
+	// askTime bounds a probe outside of the schedule of which control does not say how long it waits.
 	askTime = 30 * time.Second
 )
 
@@ -34,22 +27,30 @@ type probeFollower struct {
 	whole bool            // ask for all tasks, whatever base is
 	told  bool            // control has said on this stream what it set for the node
 	saver *saver[*snapshot.Probe]
-	asks  chan struct{} // a place for each probe under way
-	wg    sync.WaitGroup
+	asker *asker[report.Observation]
+}
+
+func tasksDisk() diskFile {
+	return diskFile{
+		file: tasksFile, kind: tasksKind, version: tasksVersion, holds: "tasks", about: "tasksDisk",
+		unkept:   "the probe tasks cannot be kept on disk: a restart would begin with older ones",
+		damaged:  "the probe tasks on disk are damaged: they are set aside, and control is asked for them",
+		unusable: "the probe tasks on disk cannot be used: control is asked for them",
+	}
 }
 
 func newProbeFollower(a *Agent, plane ProbePlane, base *snapshot.Probe) *probeFollower {
 	return &probeFollower{
-		a: a, plane: plane, base: base, asks: make(chan struct{}, maxAsks),
-		saver: &saver[*snapshot.Probe]{
-			a: a, box: newMailbox[*snapshot.Probe](), file: tasksFile, kind: tasksKind, version: tasksVersion,
-			about: "tasksDisk", trouble: "the probe tasks cannot be kept on disk: a restart would begin with older ones",
+		a: a, plane: plane, base: base, saver: newSaver[*snapshot.Probe](a, tasksDisk()),
+		asker: &asker[report.Observation]{
+			a: a, places: make(chan struct{}, maxAsks), node: "point", busy: fmt.Sprintf("does %d probes for people", maxAsks), one: "probe",
+			send: func(s session) sendAnswer[report.Observation] { return s.result.Result },
 		},
 	}
 }
 
 func (f *probeFollower) run(ctx context.Context) error {
-	defer f.wg.Wait()
+	defer f.asker.wg.Wait()
 	return f.a.follow(ctx, report.SnapshotProbe, func(ctx context.Context, s session) error {
 		have := f.version()
 		if f.whole {
@@ -128,42 +129,16 @@ func (a *Agent) applyTasks(plane ProbePlane, s *snapshot.Probe) error {
 	return a.guarded(func() error { return plane.Apply(&own) })
 }
 
-// ask probes once and sends up what came of it. The stream does not wait for it.
+// ask has a probe done now, outside of the schedule.
 func (f *probeFollower) ask(ctx context.Context, q wire.Ask) {
-	f.a.metrics.asks.Inc()
-	free := true
-	select {
-	case f.asks <- struct{}{}:
-	default:
-		free = false
-	}
-	f.wg.Go(func() {
-		o, failure := report.Observation{}, fmt.Sprintf("point %s does %d probes for people already; ask again in a moment", f.a.Name(), maxAsks)
-		if free {
-			o, failure = f.once(ctx, q)
-			<-f.asks
-		}
-		s, _ := f.a.link.get()
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
-		if err := s.result.Result(ctx, q.ID, o, failure); err != nil && ctx.Err() == nil {
-			f.a.heard(err)
-			f.a.log.Warn("the result of a probe that was asked for did not reach control", "ask", q.ID, "error", err)
-		}
+	f.asker.ask(ctx, question[report.Observation]{
+		id: q.ID, about: slog.String("task", q.Task.ID), sendIn: callTime,
+		answer: func(ctx context.Context) (report.Observation, error) {
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(q.Timeout, 0), askTime))
+			defer cancel()
+			return f.plane.Once(ctx, q.Task), nil
+		},
 	})
-}
-
-// once probes. A fault in it is one answer's, and not the process's.
-func (f *probeFollower) once(ctx context.Context, q wire.Ask) (o report.Observation, failure string) {
-	defer func() {
-		if v := recover(); v != nil {
-			f.a.log.Error("a probe that was asked for failed inside of this node", "task", q.Task.ID, "panic", v, "stack", string(debug.Stack()))
-			failure = "the probe failed inside of point " + f.a.Name() + "; its log says more"
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(q.Timeout, 0), askTime))
-	defer cancel()
-	return f.plane.Once(ctx, q.Task), ""
 }
 
 // loadTasks makes the prober start with the tasks on disk. Whatever is wrong with them, the point starts without and
@@ -172,29 +147,13 @@ func (a *Agent) loadTasks(plane ProbePlane) *snapshot.Probe {
 	if plane == nil {
 		return nil
 	}
-	path := a.store.path(tasksFile)
-	_, b, err := atomicfile.Read(path, tasksKind, tasksVersion)
-	tasks := new(snapshot.Probe)
-	if err == nil {
-		if jsonErr := json.Unmarshal(b, tasks); jsonErr != nil {
-			err = &atomicfile.DamagedError{Path: path, Why: "it is whole but holds no tasks: " + jsonErr.Error()}
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, atomicfile.ErrDamaged):
-		aside, asideErr := atomicfile.SetAside(path)
-		a.log.Error("the probe tasks on disk are damaged: they are set aside, and control is asked for them",
-			"error", err, "movedTo", aside, "setAside", asideErr)
-		return nil
-	case err != nil:
-		a.log.Error("the probe tasks on disk cannot be used: control is asked for them", "error", err)
+	d, tasks := tasksDisk(), new(snapshot.Probe)
+	if !d.load(a, tasks, nil) {
 		return nil
 	}
-	err = a.applyTasks(plane, tasks)
+	err := a.applyTasks(plane, tasks)
 	if version, _ := plane.Tasks(); version != tasks.Version {
-		a.log.Error("the probe tasks on disk do not fit this point: control is asked for others", "file", path, "error", err)
+		a.log.Error("the probe tasks on disk do not fit this point: control is asked for others", "file", a.store.path(d.file), "error", err)
 		return nil
 	}
 	a.log.Info("probing by the tasks on disk until control sends newer ones", "version", tasks.Version, "tasks", len(tasks.Tasks))

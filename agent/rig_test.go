@@ -34,9 +34,9 @@ type fakeControl struct {
 	mu       sync.Mutex                    // guards what follows
 	join     func(a pki.Application) error // nil or what it returns nil for: it is let in
 	renew    func() error
-	dns      dnsStream // nil: away
-	probe    probeStream
-	edge     edgeStream
+	dns      streamOf[wire.Update] // nil: away
+	probe    streamOf[wire.ProbeUpdate]
+	edge     streamOf[wire.EdgeUpdate]
 	up       func(call string) error // for ack, observe, status, result
 	calls    map[string][]time.Duration
 	sessions int
@@ -54,11 +54,8 @@ type heard struct {
 	results  []string
 }
 
-type (
-	dnsStream   func(ctx context.Context, have uint64, take func(wire.Update) error) error
-	probeStream func(ctx context.Context, have uint64, take func(wire.ProbeUpdate) error) error
-	edgeStream  func(ctx context.Context, have uint64, take func(wire.EdgeUpdate) error) error
-)
+// streamOf is one stream of control, from its begin to its end.
+type streamOf[U any] func(ctx context.Context, have uint64, take func(U) error) error
 
 var (
 	errAway = fmt.Errorf("%w: nobody is there", wire.ErrUnreached)
@@ -153,6 +150,31 @@ func (c *fakeControl) credential(request []byte, name string, roles []string) (p
 	}, nil
 }
 
+// enroll makes a folder that of a node that has joined just now.
+func (c *fakeControl) enroll(t *testing.T, dir, name string, servers []string, roles ...string) {
+	t.Helper()
+	s := newStore(dir)
+	key, err := s.key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := pki.Request(key, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := c.credential(request, name, roles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := accept(&given, key, name, servers)
+	if err == nil {
+		err = s.save(id, given.Certificate)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *fakeSession) Renew(_ context.Context, request []byte) (pki.Credential, error) {
 	s.c.note("renew")
 	if renew := knob(s.c, &s.c.renew); renew != nil {
@@ -163,49 +185,32 @@ func (s *fakeSession) Renew(_ context.Context, request []byte) (pki.Credential, 
 	return s.c.credential(request, "tokyo", []string{"dns", "probe"})
 }
 
-func (s *fakeSession) stream(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.closed, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 func (s *fakeSession) FollowDNS(ctx context.Context, have uint64, take func(wire.Update) error) error {
-	s.c.note("dns")
-	s.c.mu.Lock()
-	s.c.record.haves = append(s.c.record.haves, have)
-	follow := s.c.dns
-	s.c.mu.Unlock()
-	if follow == nil {
-		return errAway
-	}
-	ctx, cancel := s.stream(ctx)
-	defer cancel()
-	return follow(ctx, have, take)
+	return follow(ctx, s, "dns", &s.c.dns, have, take)
 }
 
 func (s *fakeSession) FollowProbe(ctx context.Context, have uint64, take func(wire.ProbeUpdate) error) error {
-	s.c.note("probe")
-	follow := knob(s.c, &s.c.probe)
-	if follow == nil {
-		return errAway
-	}
-	ctx, cancel := s.stream(ctx)
-	defer cancel()
-	return follow(ctx, have, take)
+	return follow(ctx, s, "probe", &s.c.probe, have, take)
 }
 
 func (s *fakeSession) FollowEdge(ctx context.Context, have uint64, take func(wire.EdgeUpdate) error) error {
-	s.c.note("edge")
+	return follow(ctx, s, "edge", &s.c.edge, have, take)
+}
+
+// follow opens a stream as control has it now. It ends with the session, too.
+func follow[U any](ctx context.Context, s *fakeSession, call string, stream *streamOf[U], have uint64, take func(U) error) error {
+	s.c.note(call)
 	s.c.mu.Lock()
 	s.c.record.haves = append(s.c.record.haves, have)
-	follow := s.c.edge
+	open := *stream
 	s.c.mu.Unlock()
-	if follow == nil {
+	if open == nil {
 		return errAway
 	}
-	ctx, cancel := s.stream(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return follow(ctx, have, take)
+	defer context.AfterFunc(s.closed, cancel)()
+	return open(ctx, have, take)
 }
 
 func (s *fakeSession) Explained(_ context.Context, id string, a report.EdgeAnswer, failure string) error {
@@ -434,26 +439,7 @@ func (r *rig) stop() {
 // member makes the folder that of a node that has joined just now.
 func (r *rig) member(roles ...string) {
 	r.t.Helper()
-	s := newStore(r.dir)
-	key, err := s.key()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	request, err := pki.Request(key, "tokyo")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	c, err := r.control.credential(request, "tokyo", roles)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	id, err := accept(&c, key, "tokyo", r.cfg.Servers)
-	if err == nil {
-		err = s.save(id, c.Certificate)
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.control.enroll(r.t, r.dir, "tokyo", r.cfg.Servers, roles...)
 }
 
 // bubble runs a test in time that passes only when everybody waits.
@@ -487,26 +473,27 @@ func tasks(version uint64, list ...snapshot.ProbeTask) *snapshot.Probe {
 }
 
 // standing is a stream that brings updates and then stands until it is ended.
-func standing(updates ...wire.Update) dnsStream {
-	return func(ctx context.Context, _ uint64, take func(wire.Update) error) error {
-		for _, u := range updates {
-			u.Arrived = time.Now()
-			if err := take(u); err != nil {
-				return err
-			}
-		}
-		<-ctx.Done()
-		return wire.ErrStreamEnded
-	}
+func standing(updates ...wire.Update) streamOf[wire.Update] {
+	return standingOf(updates, 0, func(u *wire.Update) *time.Time { return &u.Arrived })
 }
 
-func standingProbe(updates ...wire.ProbeUpdate) probeStream {
-	return func(ctx context.Context, _ uint64, take func(wire.ProbeUpdate) error) error {
+func standingProbe(updates ...wire.ProbeUpdate) streamOf[wire.ProbeUpdate] {
+	return standingOf(updates, 0, func(u *wire.ProbeUpdate) *time.Time { return &u.Arrived })
+}
+
+// standingEdge brings an update a second.
+func standingEdge(updates ...wire.EdgeUpdate) streamOf[wire.EdgeUpdate] {
+	return standingOf(updates, time.Second, func(u *wire.EdgeUpdate) *time.Time { return &u.Arrived })
+}
+
+func standingOf[U any](updates []U, between time.Duration, arrived func(*U) *time.Time) streamOf[U] {
+	return func(ctx context.Context, _ uint64, take func(U) error) error {
 		for _, u := range updates {
-			u.Arrived = time.Now()
+			*arrived(&u) = time.Now()
 			if err := take(u); err != nil {
 				return err
 			}
+			time.Sleep(between)
 		}
 		<-ctx.Done()
 		return wire.ErrStreamEnded

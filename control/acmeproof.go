@@ -145,6 +145,9 @@ func (p *prover) Show(ctx context.Context, list []issue.Proof) error {
 	var answers []snapshot.EdgeChallenge
 	var records []issue.Proof
 	for _, one := range list {
+		if !p.asked(one.Name) {
+			return &issue.DeadOrder{Err: fmt.Errorf("the authority wants %s proved, which is none of the names that were ordered", one.Name)}
+		}
 		if one.Kind == spec.DNS01 {
 			records = append(records, one)
 			continue
@@ -169,6 +172,12 @@ func (p *prover) Show(ctx context.Context, list []issue.Proof) error {
 	}
 	p.c.awaitGateways(ctx)
 	return nil
+}
+
+// asked reports whether a name was ordered, or lies above one that was, which an authority may ask for (RFC 8555 section 7.1.3).
+// Nothing else is said for an authority, whatever it wants.
+func (p *prover) asked(name string) bool {
+	return slices.ContainsFunc(orderedNames(p.w), func(n string) bool { return n == name || strings.HasSuffix(n, "."+name) })
 }
 
 // note keeps which records there are.

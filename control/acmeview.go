@@ -99,7 +99,7 @@ func (c *Control) orderView(w *spec.Certificate) api.CertificateStatus {
 	}
 	s := &x.state
 	if s.Chain != "" {
-		v.State, v.NotAfter, v.RenewAt = validity(s.NotAfter, c.wallNow()), timeOf(s.NotAfter), timeOf(x.renewAt(window))
+		v.State, v.NotAfter, v.RenewAt = validity(s.NotAfter, c.wallNow()), timeOf(s.NotAfter), timeOf(x.renewAt(window, c.wallNow()))
 	}
 	if s.Failures > 0 {
 		v.Failures, v.Reason, v.Error, v.Do, v.NextTry = s.Failures, s.Reason, s.Error, s.Do, timeOf(s.Next)
@@ -256,4 +256,12 @@ func (x ordersCollector) Collect(out chan<- prometheus.Metric) {
 	for state, n := range count {
 		out <- prometheus.MustNewConstMetric(x.all, prometheus.GaugeValue, n, state)
 	}
+}
+
+// printableName is a certificate's name for people: of one that nobody wrote, its domain.
+func printableName(name string) string {
+	if domain, auto := strings.CutPrefix(name, "auto:"); auto {
+		return domain + " (auto)"
+	}
+	return name
 }

@@ -110,7 +110,8 @@ func (c *Control) publishEdge(ctx context.Context, set *spec.Set, sessions []sna
 	return true
 }
 
-// edgeSecrets opens what gateways need of Secrets. What cannot be opened is missing, and said.
+// edgeSecrets opens what gateways need of Secrets. What cannot be opened is missing, and said; so is what gateways cannot use, and
+// keep the one before for.
 func (c *Control) edgeSecrets(set *spec.Set, e *snapshot.Edge) (s *snapshot.EdgeSecrets, missing []string) {
 	s = &snapshot.EdgeSecrets{}
 	s.Certificates, missing = c.orderedPairs(e, set)
@@ -132,6 +133,9 @@ func (c *Control) edgeSecrets(set *spec.Set, e *snapshot.Edge) (s *snapshot.Edge
 				continue
 			}
 			s.Certificates = append(s.Certificates, snapshot.EdgeKeyPair{Name: w.Name, Chain: chain.Reveal(), Key: snapshot.Carried{Text: key}})
+			if problem := pairProblem(w, chain.Reveal(), key); problem != "" {
+				missing = append(missing, fmt.Sprintf("Certificate %s: %s", w.Name, problem))
+			}
 		}
 	}
 	return s, missing

@@ -98,8 +98,11 @@ func TestGatewaysArePublishedTo(t *testing.T) {
 	r.await("the alarm of a certificate that cannot be had", func() bool {
 		return strings.Contains(r.alarmText(api.AlarmOrder), "certificate ordered cannot be ordered from 127.0.0.1:1")
 	})
-	if r.alarmed(api.AlarmResource) {
-		t.Error("it is an alarm about resources too")
+	r.await("the alarm of a pair that cannot be served", func() bool {
+		return strings.Contains(r.alarmText(api.AlarmResource), "Certificate given: its chain and key cannot be served")
+	})
+	if strings.Contains(r.alarmText(api.AlarmResource), "ordered") {
+		t.Error("what is ordered is an alarm about resources too")
 	}
 	r.apply(strings.Replace(secretYAML("tls", "key", "another key"), "data:", "data:\n  chain: the chain", 1))
 	published(r, "another value", func(_ snapshot.Edge, s snapshot.EdgeSecrets) bool {

@@ -8,6 +8,7 @@ import (
 
 	"steerpoint/edge/internal/conn"
 	"steerpoint/edge/internal/h1"
+	"steerpoint/edge/internal/h2"
 	"steerpoint/edge/internal/rules"
 )
 
@@ -137,7 +138,7 @@ func (x *client) settle() {
 	e := &x.x
 	if e.held != 0 {
 		x.g.bodies.adjust(e, 0)
-		e.body, x.asked.Body = nil, nil
+		e.body, e.kept, x.asked.Body = nil, nil, nil
 	}
 	if e.stalled && e.answer.status == 499 {
 		e.answer.reason = "client_stalled"
@@ -147,7 +148,7 @@ func (x *client) settle() {
 // stalls ends a client that does not take what is sent to it (a stream is reset when it is closed): with RST, as what waits for it in the system would stay for as
 // long as it likes.
 func (x *client) stalls(err error) {
-	if errors.Is(err, conn.ErrTimeout) {
+	if errors.Is(err, conn.ErrTimeout) || errors.Is(err, h2.ErrStalled) {
 		x.x.stalled = true
 		if x.s == nil {
 			x.c.Cut()

@@ -214,6 +214,50 @@ func TestCertificatesAreFollowed(t *testing.T) {
 	ask("after all of it")
 }
 
+// TestAnotherCertificateIsAwaited: a domain that is to have another certificate, which is still ordered, or whose files are not
+// there yet, keeps the one it has until then; a domain that is to have none any more has none.
+//
+// Covers: issue6 tls
+func TestAnotherCertificateIsAwaited(t *testing.T) {
+	ca := newSigner(t)
+	addr := origin(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	gw, s := tlsGateway(t)
+	c1, k1, first := ca.pair(t, "a.example")
+	c2, k2, second := ca.pair(t, "a.example")
+	missing := filepath.Join(t.TempDir(), "tls.crt")
+	for _, step := range []struct {
+		what, certificate string
+		has               []snapshot.EdgeKeyPair
+		want              int64
+	}{
+		{"the first", "old", []snapshot.EdgeKeyPair{pairOf("old", c1, k1)}, first},
+		{"one that is still ordered", "ordered", nil, first},
+		{"the same, after another snapshot", "ordered", nil, first},
+		{"one of files that are not there", "files", nil, first},
+		{"one that cannot be used", "ordered", []snapshot.EdgeKeyPair{pairOf("ordered", c2, k1)}, first},
+		{"the ordered one", "ordered", []snapshot.EdgeKeyPair{pairOf("ordered", c2, k2)}, second},
+		{"none any more", "", nil, 0},
+		{"one that is still ordered, where there was none", "old", nil, 0},
+	} {
+		domains := map[string]string{"a.example": step.certificate}
+		e := certified(t, domains, addr)
+		switch step.certificate {
+		case "":
+			delete(domains, "a.example")
+		case "files":
+			e.Certificates = []snapshot.EdgeCertificate{{Name: "files", ChainFile: missing, KeyFile: missing}}
+		default:
+			e.Certificates = []snapshot.EdgeCertificate{{Name: step.certificate}}
+		}
+		if err := s.Apply(e, &snapshot.EdgeSecrets{Certificates: step.has}); err != nil {
+			t.Fatal(err)
+		}
+		if got := ca.served(t, gw.addr, "a.example"); got != step.want {
+			t.Errorf("%s: the domain gets %d, want %d", step.what, got, step.want)
+		}
+	}
+}
+
 // TestSessionsAreResumedAnywhere: a TLS session that began at one gateway is resumed at another and after a restart, over the
 // days' change of keys, and not once its key is over.
 //

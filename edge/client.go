@@ -224,6 +224,9 @@ func (x *client) endIdle() {
 
 // kill ends a connection whatever it does.
 func (x *client) kill() {
+	if f := x.front.Load(); f != nil && f.saysGoodbye() {
+		return
+	}
 	x.doing.Store(ending)
 	x.cut() // before what is done for it ends, or its end could look like that of a whole response
 	x.leave()

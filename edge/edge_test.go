@@ -179,6 +179,10 @@ func TestClientBehindProxies(t *testing.T) {
 		{"127.0.0.1/32", []string{"X-Forwarded-For: 203.0.113.9, 198.51.100.1, 127.0.0.1", "X-Forwarded-Proto: https"}, "198.51.100.1 https"},
 		{"127.0.0.1/32", []string{"X-Forwarded-For: 203.0.113.9", "X-Forwarded-For: 2001:db8::1"}, "2001:db8::1 http"},
 		{"127.0.0.1/32", []string{"X-Forwarded-For: 203.0.113.9, unknown"}, "127.0.0.1 http"},
+		{"127.0.0.1/32", []string{"X-Forwarded-For: 203.0.113.9, 198.51.100.1:4711"}, "198.51.100.1 http"}, // as Azure's application gateways
+		{"127.0.0.1/32", []string{"X-Forwarded-For: 198.51.100.1, 127.0.0.1:80"}, "198.51.100.1 http"},
+		{"127.0.0.1/32", []string{"X-Forwarded-For: [2001:db8::1]:4711"}, "2001:db8::1 http"},
+		{"127.0.0.1/32", []string{"X-Forwarded-For: [2001:db8::1]"}, "2001:db8::1 http"},
 		{"127.0.0.1/32", nil, "127.0.0.1 http"},
 	} {
 		d, _ := one(addr)

@@ -41,8 +41,12 @@ type exchange struct {
 	keep   bool // the connection goes on after this
 	unread bool // something of the request may still come
 
-	held    int64 // of body, counted in Gateway.bodies
-	stalled bool  // the client did not take what was sent
+	held     int64        // of body, counted in Gateway.bodies
+	stalled  bool         // the client did not take what was sent
+	uploaded bool         // a body was begun to be written as it came
+	kept     *kept        // all of that body, when it has come to its end; nil: it was not kept
+	spoilt   error        // what kept the rest of the request body from being read, once its upload has ended; nil: nothing did
+	waits    conn.Instant // since when the origin has been waited for
 }
 
 func (e *exchange) begin(now conn.Instant) { *e = exchange{begun: now} }
@@ -165,11 +169,14 @@ func (x *client) try(o *Origin) step {
 			err = x.await(up)
 		}
 		if err == nil {
+			x.heard()
 			x.report(o, x.resp.Status)
 			x.relay(o, up)
 			return answered
 		}
 		x.guard(nil)
+		e.waits = x.waitedSince()
+		x.gatherRest(err)
 		x.endUpload(up)
 		up.Drop()
 		next, again := x.broke(o, up, err)
@@ -192,7 +199,7 @@ func (x *client) broke(o *Origin, up *pool.Conn, err error) (next step, again bo
 	case x.hasLeft():
 		e.fail(499, "client_left")
 		return over, false
-	case errors.Is(err, conn.ErrTimeout) && x.overdue():
+	case errors.Is(err, conn.ErrTimeout) && (x.overdue() || x.rushed()):
 		e.fail(504, "deadline")
 		return over, false
 	case errors.Is(err, conn.ErrTimeout):
@@ -240,7 +247,7 @@ const staleAfter = time.Second
 func (x *client) connect(o *Origin) (*pool.Conn, step) {
 	e := &x.x
 	now := x.g.clock.Now()
-	e.triedAt = now
+	e.triedAt, e.waits = now, now
 	if !e.fresh {
 		limit := staleAfter
 		if x.replayable() {
@@ -291,15 +298,15 @@ func (x *client) refused(o *Origin, err error) step {
 	case x.hasLeft():
 		e.fail(499, "client_left")
 		return over
+	case errors.Is(err, context.DeadlineExceeded) && (x.overdue() || x.rushed()):
+		e.fail(504, "deadline")
+		return over
 	case errors.Is(err, pool.ErrBusy):
 		e.fail(503, "origin_busy")
 		return another
 	case errors.Is(err, pool.ErrClosed):
 		e.fail(503, "origin_removed")
 		return another
-	case errors.Is(err, context.DeadlineExceeded) && x.overdue():
-		e.fail(504, "deadline")
-		return over
 	case errors.Is(err, h2up.ErrNotHTTP2):
 		x.fault(o, Refuses)
 		e.fail(502, "origin_not_http2")
@@ -328,7 +335,7 @@ func (x *client) send(o *Origin, up *pool.Conn) error {
 		return up.Ask(room, len(append(head, e.body...)))
 	}
 	defer x.g.buffers.Return(room)
-	if e.whole {
+	if e.whole && len(e.body) <= maxAtOnce {
 		return up.WriteParts(head, e.body, nil)
 	}
 	if _, err := up.Write(head); err != nil {
@@ -339,6 +346,10 @@ func (x *client) send(o *Origin, up *pool.Conn) error {
 	}
 	return nil
 }
+
+// maxAtOnce is how much of a body that is here is written before anything is read: about as much as systems take for an
+// origin that takes nothing, such as one that has refused the request by its head.
+const maxAtOnce = 64 << 10
 
 const (
 	// maxInformation bounds the responses before the response.

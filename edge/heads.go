@@ -76,7 +76,7 @@ func (x *client) forwardedFor() netip.Addr {
 		}
 		for rest := x.req.Value(i); len(rest) > 0; {
 			cut := bytes.LastIndexByte(rest, ',')
-			a, err := netip.ParseAddr(strings.Trim(string(rest[cut+1:]), " \t"))
+			a, err := forwardedAddr(strings.Trim(string(rest[cut+1:]), " \t"))
 			if err != nil {
 				return found
 			}
@@ -87,6 +87,17 @@ func (x *client) forwardedFor() netip.Addr {
 		}
 	}
 	return found
+}
+
+// forwardedAddr reads an element of X-Forwarded-For: an address, which some proxies write with its port or in brackets.
+func forwardedAddr(s string) (netip.Addr, error) {
+	if p, err := netip.ParseAddrPort(s); err == nil {
+		return p.Addr(), nil
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		s = strings.TrimSuffix(inner, "]")
+	}
+	return netip.ParseAddr(s)
 }
 
 // appendRequest appends the head that goes to an origin.
@@ -111,13 +122,41 @@ func (x *client) appendRequest(dst []byte, o *Origin) []byte {
 	default:
 		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
 	}
-	if q.WebSocket {
+	switch {
+	case q.WebSocket:
 		dst = append(dst, upgradeFields...)
+	case x.takesTrailers() && !o.HTTP2: // with HTTP/2 it is always said
+		dst = append(dst, trailerFields...)
 	}
 	return append(dst, "\r\n"...)
 }
 
-const upgradeFields = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+const (
+	upgradeFields = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+	trailerFields = "TE: trailers\r\nConnection: TE\r\n"
+)
+
+// takesTrailers reports whether the client said that it does something with trailer fields (RFC 9110 section 10.1.4). That is about one
+// connection: by HTTP/1.1 it must say so, or else it may have been said by somebody behind one who knows nothing of it.
+func (x *client) takesTrailers() bool {
+	q := &x.req
+	return q.Has(h1.TE) && q.Minor == 1 && lists(&q.Head, h1.TE, "trailers") && (x.s != nil || lists(&q.Head, h1.Connection, "te"))
+}
+
+// lists reports whether fields of an ID, which are lists, have an element.
+func lists(h *h1.Head, id h1.ID, element string) bool {
+	for i := range h.Len() {
+		if h.ID(i) != id {
+			continue
+		}
+		for v := range bytes.SplitSeq(h.Value(i), []byte(",")) {
+			if strings.EqualFold(string(bytes.Trim(v, " \t")), element) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func (x *client) appendTarget(dst []byte) []byte {
 	if t := x.plan.Target; t != nil {

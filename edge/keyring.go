@@ -23,6 +23,7 @@ type keyring struct {
 	mu      sync.Mutex
 	holders map[string]*holder // by the certificate's name
 	domains map[string]string  // certificate by domain
+	served  map[string]*tls.Certificate
 }
 
 // holder is one certificate and where it comes from.
@@ -85,14 +86,18 @@ func holderOf(w *snapshot.EdgeCertificate, pair snapshot.EdgeKeyPair, was *holde
 	return h
 }
 
-// show puts what can be used in use. The lock is held.
+// show puts what can be used in use. A domain that is to have another certificate, which is still ordered or cannot be read, keeps
+// the one that it has. The lock is held.
 func (k *keyring) show() {
 	byDomain := map[string]*tls.Certificate{}
 	for domain, name := range k.domains {
 		if h := k.holders[name]; h != nil && h.cert != nil {
 			byDomain[domain] = h.cert
+		} else if before := k.served[domain]; before != nil {
+			byDomain[domain] = before
 		}
 	}
+	k.served = byDomain
 	if k.certs != nil {
 		k.certs.Set(byDomain)
 	}
@@ -141,7 +146,7 @@ func (h *holder) load(log *slog.Logger) {
 	cert, err := h.read()
 	if errors.Is(err, errNoPair) && h.cert == nil { // control is still ordering it, or says what is wrong
 		if h.said == "" {
-			log.Info("a certificate is waited for: its domains have none", "certificate", h.name)
+			log.Info("a certificate is waited for: its domains keep the one before, or have none", "certificate", h.name)
 		}
 		h.said = err.Error()
 		return

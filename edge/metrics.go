@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"steerpoint/edge/internal/pool"
 )
 
 // bounds are those of the histograms of durations, in seconds. The last bucket is above them all.
@@ -170,12 +172,13 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range p.routes {
 		m.collectRoute(ch, r)
 	}
-	seen := map[[3]string]bool{} // an origin whose settings changed is a second one, for as long as the first is in use
+	runs := map[[3]string][]*originRun{} // an origin that is asked by http and by https has one for each
 	for k, r := range p.origins {
-		if l := [3]string{k.service, k.group, k.name}; !seen[l] {
-			seen[l] = true
-			m.collectOrigin(ch, r, l[:]...)
-		}
+		l := [3]string{k.service, k.group, k.name}
+		runs[l] = append(runs[l], r)
+	}
+	for l, of := range runs {
+		m.collectOrigin(ch, of, l[:]...)
 	}
 }
 
@@ -200,19 +203,32 @@ func (m *metrics) collectRoute(ch chan<- prometheus.Metric, r *routeRun) {
 	ch <- prometheus.MustNewConstHistogram(d.duration, n, time.Duration(r.total.Load()).Seconds(), below, r.service, r.name)
 }
 
-func (m *metrics) collectOrigin(ch chan<- prometheus.Metric, r *originRun, labels ...string) {
+func (m *metrics) collectOrigin(ch chan<- prometheus.Metric, runs []*originRun, labels ...string) {
 	d := &m.desc
-	counter(ch, d.dials, r.dials.Load(), labels...)
-	counter(ch, d.stale, r.stale.Load(), labels...)
-	for i, name := range [...]string{Answers: "answers", Fails: "fails", Refuses: "refuses", Breaks: "breaks", TimesOut: "times_out"} {
-		counter(ch, d.results, r.results[i].Load(), append(labels[:3:3], name)...)
+	var dials, stale uint64
+	var results [TimesOut + 1]uint64
+	var took durations
+	var n pool.Counts
+	http2 := false
+	for _, r := range runs {
+		dials, stale, http2 = dials+r.dials.Load(), stale+r.stale.Load(), http2 || r.key.http2
+		for i := range results {
+			results[i] += r.results[i].Load()
+		}
+		took.add(&r.took)
+		c := r.counts()
+		n.Active, n.Idle, n.Waiting, n.Streams = n.Active+c.Active, n.Idle+c.Idle, n.Waiting+c.Waiting, n.Streams+c.Streams
 	}
-	ch <- r.took.metric(d.took, labels[:3:3]...)
-	n := r.counts()
+	counter(ch, d.dials, dials, labels...)
+	counter(ch, d.stale, stale, labels...)
+	for i, name := range [...]string{Answers: "answers", Fails: "fails", Refuses: "refuses", Breaks: "breaks", TimesOut: "times_out"} {
+		counter(ch, d.results, results[i], append(labels[:3:3], name)...)
+	}
+	ch <- took.metric(d.took, labels[:3:3]...)
 	gauge(ch, d.origins, n.Active, append(labels[:3:3], "active")...)
 	gauge(ch, d.origins, n.Idle, append(labels[:3:3], "idle")...)
 	gauge(ch, d.origins, n.Waiting, append(labels[:3:3], "waiting")...)
-	if r.key.http2 {
+	if http2 {
 		gauge(ch, d.streams, n.Streams, labels...)
 	}
 }

@@ -22,6 +22,14 @@ func (d *durations) observe(took time.Duration) {
 	d.total.Add(int64(took))
 }
 
+// add counts what another one has counted.
+func (d *durations) add(o *durations) {
+	for i := range d.buckets {
+		d.buckets[i].Add(o.buckets[i].Load())
+	}
+	d.total.Add(o.total.Load())
+}
+
 func (d *durations) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	below, n := map[float64]uint64{}, uint64(0)
 	for i, b := range bounds {

@@ -117,13 +117,13 @@ func (x *client) brokeStream(o *Origin, up *pool.Conn, err error) (next step, ag
 	e := &x.x
 	fault, reset := (*h1.Error)(nil), (*h2up.ResetError)(nil)
 	refused := errors.As(err, &reset)
-	switch {
-	case errors.Is(err, h2up.ErrUnprocessed) && e.whole && !refused && up.Reused:
+	switch fresh := errors.Is(err, h2up.ErrUnprocessed); {
+	case fresh && !refused && up.Reused && x.restore():
 		return another, true // it closes the connection, and says how far it came
-	case errors.Is(err, h2up.ErrUnprocessed):
+	case fresh:
 		x.fault(o, Breaks)
 		e.fail(503, "origin_refused")
-		if e.whole {
+		if x.restore() {
 			return another, false
 		}
 		return over, false

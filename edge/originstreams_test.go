@@ -335,10 +335,13 @@ func TestCutStreamsStayCut(t *testing.T) {
 //
 // Covers: gateway fault 20, gateway fault 21, issue6 http2 origins
 func TestStreamsAreLetGoWithTheClient(t *testing.T) {
-	left := make(chan string, 1)
+	came, left := make(chan struct{}, 1), make(chan string, 1)
 	addr := multiplexed(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
 			w.(http.Flusher).Flush()
+		}
+		if r.URL.Path == "/early" {
+			came <- struct{}{}
 		}
 		if r.URL.Path != "/ok" {
 			<-r.Context().Done()
@@ -353,6 +356,7 @@ func TestStreamsAreLetGoWithTheClient(t *testing.T) {
 		if path == "/late" {
 			k.head("GET")
 		} else {
+			<-came // a stream is counted before it is begun
 			b.wants(t, `steer_edge_origin_streams{group="web",origin="o0",service="shop"} 1`)
 		}
 		_ = k.Close()

@@ -75,8 +75,8 @@ func (x *client) relayBody(o *Origin, up *pool.Conn, chunked bool) error {
 		if chunked || x.resp.Length.Known() < 0 {
 			x.letGo(up)
 		}
-		now := x.g.clock.Now()
-		up.ReadBy(x.total(now.Add(or(x.plan.Route.IdleTimeout, defaultIdleTimeout))))
+		e.waits = x.g.clock.Now()
+		up.ReadBy(x.total(e.waits.Add(or(x.plan.Route.IdleTimeout, defaultIdleTimeout))))
 		part, err = up.Next()
 		if errors.Is(err, conn.ErrTimeout) && x.stillSends() {
 			err = nil
@@ -190,7 +190,9 @@ func (x *client) ruin(o *Origin, err error) {
 	case errors.As(err, new(errClient)), x.hasLeft():
 		e.fail(499, "client_left")
 		return
-	case errors.Is(err, conn.ErrTimeout) && x.overdue():
+	case e.spoilt != nil: // the origin was cut off for that, and did nothing wrong
+		x.unread(e.spoilt, "body_timeout")
+	case errors.Is(err, conn.ErrTimeout) && (x.overdue() || x.rushed()):
 		e.fail(504, "deadline")
 	case errors.Is(err, conn.ErrTimeout):
 		x.fault(o, TimesOut)

@@ -221,25 +221,10 @@ func (d *director) Direct(a *Asked, p *Plan) {
 		}
 		return
 	}
-	if why := unfit(dec); why != "" {
-		p.Status, p.Reason, p.Route = 501, why, d.routes[dec.Match.Route]
-		return
-	}
 	group := d.groups[dec.Group]
 	p.Route, p.Group, p.Target = d.routes[dec.Match.Route], group, dec.Target
 	p.BufferBody = dec.Group.Spec.BufferBody
 	p.Tries, p.IdempotencyField = 1+dec.Group.Spec.Attempts, group.idempotency()
-}
-
-// unfit says what a request needs that the gateway does not do; "": nothing.
-func unfit(d *direct.Decision) string {
-	switch {
-	case d.Route.Spec.Protocol == "llm":
-		return "protocol"
-	case d.Route.Spec.Protocol == "grpc" && slices.ContainsFunc(d.Group.Spec.Origins, func(o snapshot.EdgeOrigin) bool { return !o.HTTP2 }):
-		return "origin_http1" // a rule has chosen the group: of the route's own the spec sees to it
-	}
-	return ""
 }
 
 // asksPlace reports whether a rule or a policy asks for the visitor's country, which takes a look-up.

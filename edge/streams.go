@@ -122,6 +122,18 @@ func (f *front) each(g func(*client)) {
 	}
 }
 
+// saysGoodbye reports whether the connection ends after its streams, which were told to: there are WebSockets among them, and those say
+// goodbye. It does not wait for them longer than they may take.
+func (f *front) saysGoodbye() bool {
+	goodbyes := false
+	f.each(func(x *client) { goodbyes = goodbyes || x.saysGoodbye() })
+	if goodbyes {
+		f.conn.Shutdown()
+		time.AfterFunc(2*goodbyeTime, f.x.c.Cut) // to a connection that has ended by then it does nothing
+	}
+	return goodbyes
+}
+
 // lendStream gives a client for a stream. It is used again when the stream has ended.
 func (g *Gateway) lendStream() *client {
 	if x, ok := g.spare.Get().(*client); ok {
@@ -183,11 +195,16 @@ type streamBody struct{ x *client }
 // Read is an io.Reader's.
 func (b streamBody) Read(p []byte) (int, error) { return b.x.s.Read(p) }
 
-// ReadLent is an h1.Source's. With the end of the body its trailer is there.
+// ReadLent is an h1.Source's. With the end of the body its trailer is there, judged as one of HTTP/1.1 is: what is none must be a
+// fault of the client, before anybody tries to pass it on.
 func (b streamBody) ReadLent(p *h1.Pool, size h1.Size) (*h1.Buffer, int, error) {
 	buf, n, err := b.x.s.ReadLent(p, size)
 	if ended(err) {
 		b.x.reader.SetTrailer(b.x.s.Trailer())
+		var trailer h1.Head
+		if fault := b.x.reader.Trailer(&trailer); fault != nil {
+			return nil, 0, fault
+		}
 	}
 	return buf, n, err
 }

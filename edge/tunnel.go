@@ -8,6 +8,7 @@ import (
 
 	"steerpoint/edge/internal/conn"
 	"steerpoint/edge/internal/h1"
+	"steerpoint/edge/internal/h2"
 	"steerpoint/edge/internal/pool"
 )
 
@@ -17,9 +18,62 @@ const (
 	halfClosed = 10 * time.Second
 )
 
-// tunnel is a connection that has become a WebSocket: octets in both directions, none of which is looked at.
+// side is one side of a tunnel: a connection, or a stream of one of HTTP/2.
+type side struct {
+	c *conn.Conn
+	s *h2.Stream // nil: it is the connection
+}
+
+// readLent waits for what comes next, until an instant.
+func (d *side) readLent(by conn.Instant, p *h1.Pool) (*h1.Buffer, int, error) {
+	if d.s != nil {
+		d.s.ReadBy(by)
+		return d.s.ReadLent(p, h1.Large)
+	}
+	d.c.ReadBy(by)
+	return d.c.ReadLent(p, h1.Large)
+}
+
+// write writes all of p. A stream has a limit of its own.
+func (d *side) write(p []byte, by conn.Instant) error {
+	if d.s != nil {
+		return d.s.Write(p, false)
+	}
+	d.c.WriteBy(by)
+	_, err := d.c.Write(p)
+	return err
+}
+
+// closeWrite ends what is sent.
+func (d *side) closeWrite() error {
+	if d.s != nil {
+		return d.s.Write(nil, true)
+	}
+	return d.c.CloseWrite()
+}
+
+// cut ends all that reads and writes, from any goroutine.
+func (d *side) cut() {
+	if d.s != nil {
+		d.s.Kill()
+		return
+	}
+	d.c.Cut()
+}
+
+// cutReads ends what reads, from any goroutine. To a side that has ended it does nothing.
+func (d *side) cutReads() {
+	if d.s != nil {
+		d.s.CutReads()
+		return
+	}
+	d.c.CutReads()
+}
+
+// tunnel is a connection, or a stream, that has become a WebSocket before an origin of HTTP/1.1: octets in both directions, of
+// which only the ends of frames are looked for.
 type tunnel struct {
-	client, origin *conn.Conn
+	client, origin side
 	clock          *conn.Clock
 	buffers        *h1.Pool
 	timeout        time.Duration
@@ -30,15 +84,20 @@ type tunnel struct {
 	leaving, idle  atomic.Bool // both sides are being told to go; since neither had anything to say
 }
 
+func (x *client) newTunnel(up *pool.Conn) *tunnel {
+	t := &tunnel{
+		client: side{c: x.c, s: x.s}, origin: side{c: up.Conn}, clock: x.g.clock, buffers: x.g.buffers, write: x.g.cfg.WriteTimeout,
+		timeout: or(x.plan.Route.TunnelTimeout, defaultTunnelTimeout),
+	}
+	t.active.Store(int64(x.g.clock.Now()))
+	return t
+}
+
 // tunnel passes the switch of protocols on, and then whatever comes, until one side ends it.
 func (x *client) tunnel(o *Origin, up *pool.Conn) {
 	e := &x.x
 	defer up.Drop()
-	t := &tunnel{
-		client: x.c, origin: up.Conn, clock: x.g.clock, buffers: x.g.buffers, write: x.g.cfg.WriteTimeout,
-		timeout: or(x.plan.Route.TunnelTimeout, defaultTunnelTimeout),
-	}
-	t.active.Store(int64(x.g.clock.Now()))
+	t := x.newTunnel(up)
 	x.endBy(t.farewell)
 	defer x.endBy(nil)
 	// A client that leaves is seen by who reads from it, after the last that it sent. Only kill ends both sides at once.
@@ -51,10 +110,14 @@ func (x *client) tunnel(o *Origin, up *pool.Conn) {
 		return
 	}
 	e.sent = 101
-	x.asked = Asked{Client: x.asked.Client, Socket: x.asked.Socket}
-	ahead := append([]byte(nil), x.reader.Take()...)
-	x.reader.Detach(&x.req.Head)
+	x.carry(t, up, append([]byte(nil), x.reader.Take()...))
+}
 
+// carry passes on whatever comes, until both sides have ended. ahead is what was read of the client already.
+func (x *client) carry(t *tunnel, up *pool.Conn, ahead []byte) {
+	e := &x.x
+	x.asked = Asked{Client: x.asked.Client, Socket: x.asked.Socket}
+	x.reader.Detach(&x.req.Head)
 	if life := x.plan.Route.TunnelLife; life > 0 {
 		defer time.AfterFunc(life, t.farewell).Stop()
 	}
@@ -63,18 +126,18 @@ func (x *client) tunnel(o *Origin, up *pool.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.in, _ = t.pump(t.origin, t.client, ahead) // why it ended is told by the other direction, which it ends
+		e.in, _ = t.pump(&t.origin, &t.client, ahead) // why it ended is told by the other direction, which it ends
 	}()
 	back := up.Reader.Take()
-	e.out, _ = t.pump(t.client, t.origin, back)
+	e.out, _ = t.pump(&t.client, &t.origin, back)
 	up.Reader.Release()
 	<-done
 	t.seeOff()
 	switch {
 	case t.idle.Load():
-		e.fail(101, "tunnel_idle")
+		e.fail(e.sent, "tunnel_idle")
 	case t.leaving.Load():
-		e.fail(101, "going_away")
+		e.fail(e.sent, "going_away")
 	}
 }
 
@@ -85,9 +148,19 @@ func (x *client) endBy(f func()) {
 	x.also = f
 }
 
+// saysGoodbye reports whether kill tells the other side to go, by what endBy said.
+func (x *client) saysGoodbye() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.also != nil
+}
+
+// limit is until when either side may be silent.
+func (t *tunnel) limit() conn.Instant { return conn.Instant(t.active.Load()).Add(t.timeout) }
+
 // pump writes to one side what comes from the other. It returns how many octets that were, and why it ended; nil: the side
 // ended it.
-func (t *tunnel) pump(to, from *conn.Conn, first []byte) (n int64, err error) {
+func (t *tunnel) pump(to, from *side, first []byte) (n int64, err error) {
 	if len(first) > 0 {
 		if err := t.pass(to, first); err != nil {
 			t.end()
@@ -96,11 +169,10 @@ func (t *tunnel) pump(to, from *conn.Conn, first []byte) (n int64, err error) {
 		n = int64(len(first))
 	}
 	for {
-		from.ReadBy(conn.Instant(t.active.Load()).Add(t.timeout))
-		room, got, err := from.ReadLent(t.buffers, h1.Large)
+		room, got, err := from.readLent(t.limit(), t.buffers)
 		switch {
 		case err == nil:
-		case errors.Is(err, conn.ErrTimeout) && t.clock.Now() < conn.Instant(t.active.Load()).Add(t.timeout):
+		case errors.Is(err, conn.ErrTimeout) && t.clock.Now() < t.limit():
 			continue // the other side was not silent
 		case errors.Is(err, io.EOF) && !t.leaving.Load():
 			t.halfClose(to)
@@ -119,11 +191,10 @@ func (t *tunnel) pump(to, from *conn.Conn, first []byte) (n int64, err error) {
 	}
 }
 
-func (t *tunnel) pass(to *conn.Conn, p []byte) error {
+func (t *tunnel) pass(to *side, p []byte) error {
 	now := t.clock.Now()
 	t.active.Store(int64(now))
-	to.WriteBy(now.Add(t.write))
-	_, err := to.Write(p)
+	err := to.write(p, now.Add(t.write))
 	if err == nil {
 		t.toward(to).follow(p)
 	}
@@ -131,15 +202,15 @@ func (t *tunnel) pass(to *conn.Conn, p []byte) error {
 }
 
 // halfClose tells one side that the other has ended. What it still says is passed on for a while.
-func (t *tunnel) halfClose(to *conn.Conn) {
-	if to.CloseWrite() != nil {
+func (t *tunnel) halfClose(to *side) {
+	if to.closeWrite() != nil {
 		t.end()
 		return
 	}
-	time.AfterFunc(halfClosed, to.CutReads) // to a connection that has ended by then it does nothing
+	time.AfterFunc(halfClosed, to.cutReads)
 }
 
 func (t *tunnel) end() {
-	t.client.Cut()
-	t.origin.Cut()
+	t.client.cut()
+	t.origin.cut()
 }

@@ -19,12 +19,15 @@ type upload struct {
 	moved atomic.Int64 // that at which the last part was written
 	// err is what kept the body from being read; nil: it was read to its end, or the origin took no more. It is set before
 	// done is closed.
-	err error
-	in  int64 // octets read
+	err  error
+	in   int64 // octets read
+	kept kept  // to be sent again
 }
 
 func (x *client) startUpload(up *pool.Conn) {
 	u := &upload{done: make(chan struct{}), in: x.x.in}
+	x.keepFor(u, up)
+	u.taken.Store(x.x.whole)
 	x.x.up = u
 	go x.upload(u, up, x.x.body)
 }
@@ -33,13 +36,15 @@ func (x *client) startUpload(up *pool.Conn) {
 // half of it for the whole, and whoever waits for its response wakes.
 func (x *client) upload(u *upload, up *pool.Conn, part []byte) {
 	defer close(u.done)
-	chunked := x.req.Length.Kind == h1.Chunked
+	chunked := x.req.Length.Kind == h1.Chunked && !x.x.whole // of a whole body the length was said
 	begun := x.g.clock.Now()
 	for {
 		u.taken.Store(x.reader.Done()) // before the origin has it: its response may come at once
 		if len(part) > 0 || x.reader.Done() {
+			x.keep(u, part)
 			if x.writePart(up, part, chunked) != nil {
 				u.stuck.Store(int64(x.g.clock.Now()))
+				x.readOn(u, begun)
 				return // the origin takes no more: what it has to say is read elsewhere
 			}
 			u.moved.Store(int64(x.g.clock.Now()))
@@ -94,8 +99,18 @@ func (x *client) bodyLimit(begun conn.Instant, in int64) conn.Instant {
 	if r := x.plan.Route; r != nil && r.GRPC { // nil: rules look at the body before there is one
 		return 0 // such a body is a conversation: its pauses are bounded by those of the response
 	}
-	paid := time.Duration(in) * time.Second / time.Duration(cfg.BodyRate)
-	return min(x.g.clock.Now().Add(cfg.BodyTimeout), begun.Add(cfg.BodyGrace+paid))
+	return min(x.g.clock.Now().Add(cfg.BodyTimeout), begun.Add(cfg.BodyGrace+paid(in, int64(cfg.BodyRate))))
+}
+
+// maxPaid is as good as for ever, and far below what a Duration holds.
+const maxPaid = 100 * 365 * 24 * time.Hour
+
+// paid is how long so many octets take at a rate. Of some bodies that times a second in nanoseconds is more than an int64 holds.
+func paid(in, rate int64) time.Duration {
+	if s := float64(in) / float64(rate); s < maxPaid.Seconds() {
+		return time.Duration(s * float64(time.Second))
+	}
+	return maxPaid
 }
 
 func (x *client) tooLarge(in int64) error {
@@ -141,8 +156,13 @@ func (x *client) endUpload(up *pool.Conn) (whole bool) {
 	if !u.taken.Load() {
 		e.unread, e.keep = true, false
 	}
-	if u.err != nil && e.answer.status == 0 && !isCut(u.err) {
-		x.unread(u.err, "body_timeout")
+	if u.err != nil && !isCut(u.err) {
+		if e.spoilt = u.err; e.answer.status == 0 {
+			x.unread(u.err, "body_timeout")
+		}
+	}
+	if u.taken.Load() && u.kept.on {
+		e.kept = &u.kept
 	}
 	e.up = nil
 	return !cut && u.ended.Load() != 0

@@ -97,13 +97,13 @@ func (t *tunnel) farewell() {
 	if t.leaving.Swap(true) {
 		return
 	}
-	t.client.CutReads()
-	t.origin.CutReads()
+	t.client.cutReads()
+	t.origin.cutReads()
 	t.late.Store(time.AfterFunc(goodbyeTime, t.end)) // of who takes nothing
 }
 
 // part ends one half of a tunnel that could not read any more: in order, if it was told to or nobody had anything to say.
-func (t *tunnel) part(to *conn.Conn, err error) {
+func (t *tunnel) part(to *side, err error) {
 	if !t.leaving.Load() && !errors.Is(err, conn.ErrTimeout) {
 		t.end()
 		return
@@ -114,18 +114,17 @@ func (t *tunnel) part(to *conn.Conn, err error) {
 	t.farewell()
 	f := t.toward(to)
 	if !f.between() && !f.closed {
-		to.Cut() // in the middle of a frame nothing else can be said
+		to.cut() // in the middle of a frame nothing else can be said
 		return
 	}
 	if !f.closed {
-		to.WriteBy(t.clock.Now().Add(goodbyeTime))
-		if _, err := to.Write(appendClose(nil, to == t.origin)); err != nil {
-			to.Cut()
+		if to.write(appendClose(nil, to == &t.origin), t.clock.Now().Add(goodbyeTime)) != nil {
+			to.cut()
 			return
 		}
 	}
-	if to.CloseWrite() != nil {
-		to.Cut()
+	if to.closeWrite() != nil {
+		to.cut()
 	}
 }
 
@@ -138,25 +137,33 @@ func (t *tunnel) seeOff() {
 	if timer := t.late.Load(); timer != nil {
 		timer.Stop()
 	}
-	late := time.Now().Add(goodbyeTime)
+	late := t.clock.Now().Add(goodbyeTime)
+	t.client.hearOut(late, t)
+	t.origin.hearOut(late, t)
+}
+
+// hearOut reads what a side still says until it has gone, or until an instant, and throws it away.
+func (d *side) hearOut(late conn.Instant, t *tunnel) {
+	if d.s != nil {
+		d.s.Discard(late)
+		return
+	}
+	sock := d.c.Sock()
+	if d.c.WasCut() || sock.SetReadDeadline(t.clock.Wall(late)) != nil {
+		return
+	}
 	room := t.buffers.Lend(h1.Small)
 	defer t.buffers.Return(room)
-	for _, side := range []*conn.Conn{t.client, t.origin} {
-		sock := side.Sock()
-		if side.WasCut() || sock.SetReadDeadline(late) != nil {
-			continue
-		}
-		for {
-			if _, err := sock.Read(room.B); err != nil {
-				break
-			}
+	for {
+		if _, err := sock.Read(room.B); err != nil {
+			return
 		}
 	}
 }
 
 // toward gives the frames that go to one side.
-func (t *tunnel) toward(to *conn.Conn) *frames {
-	if to == t.client {
+func (t *tunnel) toward(to *side) *frames {
+	if to == &t.client {
 		return &t.down
 	}
 	return &t.up

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -133,17 +134,29 @@ func (c *checker) uniqueNames(path string, values []string, noun string) {
 	}
 }
 
+// certificates checks which certificates the domains have, and puts the domains in their one form: that of domains.
 func (c *checker) certificates(s *Service) {
-	for domain, cert := range s.Certificates {
+	var byDomain map[string]string
+	for _, domain := range slices.Sorted(maps.Keys(s.Certificates)) {
+		cert := s.Certificates[domain]
 		path := "certificates." + domain
 		var d Domain
 		if err := d.UnmarshalText([]byte(domain)); err != nil || !slices.Contains(s.Domains, d) {
 			c.fail(path, domain, valueError{CodeUndefined, "is no domain of the service", strings.Join(texts(s.Domains), ", "), ""})
+			d = Domain(domain)
 		}
+		if _, twice := byDomain[string(d)]; twice {
+			c.fail(path, domain, valueError{CodeDuplicate, "is written twice: it is " + string(d), "each domain once", ""})
+		}
+		if byDomain == nil {
+			byDomain = map[string]string{}
+		}
+		byDomain[string(d)] = cert
 		if e := checkFormat("label", cert); e != nil {
 			c.fail(path, cert, valueError{CodeBadName, "is no certificate", "auto, or the name of a Certificate", ""})
 		}
 	}
+	s.Certificates = byDomain
 }
 
 func (c *checker) dns(s *Service) {

@@ -20,13 +20,19 @@ func (c *checker) gateway(s *Service) {
 	}
 	c.uniqueNames("originGroups", groups, "origin group")
 	c.routes(s, groups)
+	for i := range s.Policies.Cache {
+		c.paths(at("policies.cache[%d].paths", i), s.Policies.Cache[i].Paths)
+	}
 	for i := range s.Policies.ResponseHeaders {
+		c.paths(at("policies.responseHeaders[%d].paths", i), s.Policies.ResponseHeaders[i].Paths)
 		c.headers(&s.Policies.ResponseHeaders[i], at("policies.responseHeaders[%d]", i))
 	}
 	for i := range s.Policies.Access {
+		c.paths(at("policies.access[%d].paths", i), s.Policies.Access[i].Paths)
 		c.access(&s.Policies.Access[i], at("policies.access[%d]", i))
 	}
 	for i := range s.Policies.RateLimit {
+		c.paths(at("policies.rateLimit[%d].paths", i), s.Policies.RateLimit[i].Paths)
 		c.rateLimit(&s.Policies.RateLimit[i], at("policies.rateLimit[%d]", i))
 	}
 	if s.Acceleration.Enabled && s.Acceleration.Overlay == "" {
@@ -91,6 +97,8 @@ func (c *checker) originHealth(g *OriginGroup, enabled int, path string) {
 	}
 	if h.Kind == "grpc" {
 		c.grpcHealth(g, path)
+	} else {
+		c.askedPath(path+".health.path", h.Path, true)
 	}
 	if strings.HasSuffix(h.Path, "*") {
 		c.fail(path+".health.path", h.Path, valueError{CodeBadValue, "is no path that can be asked for", "a path without a star", ""})
@@ -160,6 +168,14 @@ func (c *checker) routeFields(s *Service, r *Route, path string) {
 	c.unique(path+".protocols", r.Protocols, "protocol")
 	if r.HTTPSRedirect && len(r.Protocols) == 1 {
 		c.fail(path+".httpsRedirect", "true", valueError{CodeContradiction, "has no effect: the route is for " + r.Protocols[0] + " alone", "protocols: [http, https]", ""})
+	}
+	c.paths(path+".paths", r.Paths)
+	c.askedPath(path+".originPath", r.OriginPath, false)
+	if len(r.Paths) == 0 {
+		c.fail(path+".paths", "", valueError{CodeMissing, "is empty: the route would be for no request", "at least one path; left out, it is /*", ""})
+	}
+	if len(r.Protocols) == 0 {
+		c.fail(path+".protocols", "", valueError{CodeMissing, "is empty: the route would be for no request", "http, https or both; left out, it is both", ""})
 	}
 	if strings.HasSuffix(r.OriginPath, "*") {
 		c.fail(path+".originPath", r.OriginPath, valueError{CodeBadValue, "is no path that can be asked for", "a path without a star, such as /assets/", ""})

@@ -115,6 +115,15 @@ func (c *checker) condition(d *Condition, path string) {
 
 // conditionValue says what is wrong with one value of a condition; nil: nothing.
 func conditionValue(d *Condition, sub subject, v string) *valueError {
+	if slices.Contains([]string{"equals", "beginsWith", "endsWith", "contains", "wildcard"}, d.Operator) {
+		e := caseValue(d.Transforms, v)
+		if e == nil && d.On == "path" {
+			e = pathValue(d, v)
+		}
+		if e != nil {
+			return e
+		}
+	}
 	switch d.Operator {
 	case "regex":
 		if _, err := regexp.Compile(v); err != nil {
@@ -295,6 +304,12 @@ func (c *checker) pathStart(path, text string) {
 func (c *checker) rewrite(r *RewriteAction, path string) {
 	if !strings.HasPrefix(r.Source, "/") || strings.Contains(r.Source, "*") {
 		c.fail(path+".source", r.Source, valueError{CodeBadValue, "is no start of a path", "a text that starts with / and has no star, such as /old/", ""})
+	}
+	if e := comparedPath(r.Source, true); e != nil {
+		c.fail(path+".source", r.Source, *e)
+	}
+	if _, err := ruletext.CleanPath(nil, []byte(r.Destination)); err != nil && strings.HasPrefix(r.Destination, "/") && !strings.Contains(r.Destination, "{") {
+		c.fail(path+".destination", r.Destination, valueError{CodeBadValue, "has a broken escape, or %00", "two hexadecimal digits behind each %; %25 is the sign itself", ""})
 	}
 	if strings.ContainsAny(r.Destination, "?# ") {
 		c.fail(path+".destination", r.Destination, valueError{CodeBadValue, "is no path", "a path without ?, # and blanks", ""})

@@ -68,10 +68,7 @@ func (a *asks) gone(who followerKey) {
 // Probe has a point probe a task now, outside of its schedule. An error is a *pki.Refusal with code NODE_AWAY or BUSY,
 // what the point said of why it did not probe, or ctx's.
 func (h *Hub) Probe(ctx context.Context, point string, task snapshot.ProbeTask) (report.Observation, error) {
-	a := Ask{ID: rand.Text(), Task: task, Timeout: task.Timeout + time.Second}
-	if deadline, ok := ctx.Deadline(); ok {
-		a.Timeout = time.Until(deadline)
-	}
+	a := Ask{ID: rand.Text(), Task: task, Timeout: awaited(ctx, task.Timeout+time.Second)}
 	got, err := h.await(ctx, followerKey{point, report.SnapshotProbe}, a.ID, a)
 	switch {
 	case err != nil:
@@ -80,6 +77,14 @@ func (h *Hub) Probe(ctx context.Context, point string, task snapshot.ProbeTask) 
 		return report.Observation{}, fmt.Errorf("point %s did not probe: %.200s", point, got.Failure)
 	}
 	return *got.Observation, nil
+}
+
+// awaited is how long an answer is waited for: as ctx says, or else for usual.
+func awaited(ctx context.Context, usual time.Duration) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return usual
 }
 
 func away(who followerKey) error {

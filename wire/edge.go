@@ -36,13 +36,7 @@ func edgeLine() lineOf[snapshot.EdgePack] {
 // PublishEdge makes p the newest snapshot of gateways. It waits for nobody: each takes the newest when it can.
 func (h *Hub) PublishEdge(p *snapshot.EdgePack) {
 	h.edge.put(p)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for key, f := range h.followers {
-		if key.kind == report.SnapshotEdge {
-			f.nudge()
-		}
-	}
+	h.nudge(report.SnapshotEdge)
 }
 
 func (h *Hub) followEdge(r *request) (any, error) {
@@ -52,10 +46,7 @@ func (h *Hub) followEdge(r *request) (any, error) {
 // Explain asks a gateway what it would do with a request. An error is a *pki.Refusal with code NODE_AWAY or BUSY, what the
 // gateway said of why it does not know, or ctx's.
 func (h *Hub) Explain(ctx context.Context, node string, q report.EdgeQuestion) (report.EdgeAnswer, error) {
-	a := EdgeAsk{ID: rand.Text(), Question: q, Timeout: h.cfg.CallTimeout}
-	if deadline, ok := ctx.Deadline(); ok {
-		a.Timeout = time.Until(deadline)
-	}
+	a := EdgeAsk{ID: rand.Text(), Question: q, Timeout: awaited(ctx, h.cfg.CallTimeout)}
 	got, err := h.await(ctx, followerKey{node, report.SnapshotEdge}, a.ID, a)
 	switch {
 	case err != nil:

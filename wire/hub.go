@@ -183,10 +183,15 @@ func ignoreClosed(err error) error {
 // PublishDNS makes s the newest map. It waits for nobody: each follower takes the newest when it can.
 func (h *Hub) PublishDNS(s *snapshot.DNS) {
 	h.dns.put(s)
+	h.nudge(report.SnapshotDNS)
+}
+
+// nudge has all that follow snapshots of a kind look for a newer one.
+func (h *Hub) nudge(kind string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, f := range h.followers {
-		if key.kind == report.SnapshotDNS {
+		if key.kind == kind {
 			f.nudge()
 		}
 	}

@@ -121,6 +121,9 @@ func (a *app) explainURL(cmd *cobra.Command, g *gatewayQuestion, url, client str
 		}
 		q.Latency[name] = d
 	}
+	if err := q.Check(); err != nil {
+		return badQuestion(err)
+	}
 	if asked, err := a.askGateways(cmd, g, url, client); asked || err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func (a *app) explainURL(cmd *cobra.Command, g *gatewayQuestion, url, client str
 	}
 	x, err := explain.Explain(snapshot.CompileEdge(0, a.now(), spec.NewSet(docs)), &q)
 	if errors.Is(err, explain.ErrQuestion) {
-		return fault.Usage(strings.TrimPrefix(err.Error(), explain.ErrQuestion.Error()+": "), "")
+		return badQuestion(err)
 	}
 	if err != nil {
 		return err
@@ -140,6 +143,11 @@ func (a *app) explainURL(cmd *cobra.Command, g *gatewayQuestion, url, client str
 	}
 	shown := control.RequestAnswer("", x)
 	return a.show(shown, func(w io.Writer, p text.Painter) { render.Gateway(w, p, &shown) })
+}
+
+// badQuestion is a question that cannot be asked, whoever is asked.
+func badQuestion(err error) error {
+	return fault.Usage(strings.TrimPrefix(err.Error(), explain.ErrQuestion.Error()+": "), "")
 }
 
 // gatewayDocs are the resources that gateways serve by: of files, or of the server.

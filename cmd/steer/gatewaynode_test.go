@@ -15,15 +15,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"steerpoint/cmd/steer/internal/locate"
 	"steerpoint/control/api"
 )
 
@@ -77,17 +74,9 @@ func TestGatewayNodeOverTLS(t *testing.T) {
 	t.Cleanup(origin.Close)
 	chain, key, roots := selfSignedFor(t, "www.example.com")
 	data, dir := t.TempDir(), t.TempDir()
-	background(t, "control", "--data", data, "--listen", "api=127.0.0.1:0", "--listen", "nodes=127.0.0.1:0")
-	running := awaitRunning(t, data, "nodes")
-	token, err := os.ReadFile(filepath.Join(data, "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	control := api.NewClient("http://"+running.Listeners["api"], strings.TrimSpace(string(token)))
-	yaml := strings.NewReplacer("ORIGIN", strings.TrimPrefix(origin.URL, "http://"), "CHAIN", indented(chain), "KEY", indented(key)).Replace(tlsNodeSite)
-	if _, err := control.Apply(t.Context(), api.ApplyRequest{Sources: []api.Source{{File: "site.yaml", Content: yaml}}}); err != nil {
-		t.Fatal(err)
-	}
+	launch(t, "steer", "control", "--data", data, "--listen", "api=127.0.0.1:0", "--listen", "nodes=127.0.0.1:0")
+	control := operator(t, data)
+	applySite(t, control, strings.NewReplacer("ORIGIN", strings.TrimPrefix(origin.URL, "http://"), "CHAIN", indented(chain), "KEY", indented(key)).Replace(tlsNodeSite))
 	join, err := control.CreateToken(t.Context(), api.TokenRequest{Roles: []string{"edge"}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +85,9 @@ func TestGatewayNodeOverTLS(t *testing.T) {
 	if err := os.WriteFile(file, []byte(join.Token), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stop := background(t, "node", "--roles", "edge", "--data", dir, "--name", "g1", "--token", file, "--join", "https://"+running.Listeners["nodes"],
+	node := launch(t, "steer", "node", "--roles", "edge", "--data", dir, "--name", "g1", "--token", file, "--join", "https://"+listener(t, data, "nodes"),
 		"--listen", "https=127.0.0.1:0", "--listen", "health=127.0.0.1:0")
-	gateway := awaitRunning(t, dir, "https").Listeners["https"]
+	gateway := listener(t, dir, "https")
 	client := &http.Client{Timeout: startWait, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "www.example.com"},
 	}}
@@ -137,7 +126,7 @@ func TestGatewayNodeOverTLS(t *testing.T) {
 		answered <- result{text, err}
 	}()
 	<-asked
-	stop()
+	node.stop()
 	for end := time.Now().Add(startWait); ; time.Sleep(poll) {
 		c, err := net.Dial("tcp", gateway)
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -172,44 +161,6 @@ func unreadable(t *testing.T, dir, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// background runs steer until the test ends, or stop is called, and asserts that it stops cleanly.
-func background(t *testing.T, args ...string) (stop func()) {
-	t.Helper()
-	cmd, log := exec.Command("steer", args...), &processLog{}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// A second signal would not let it end in order.
-	stop = sync.OnceFunc(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s did not stop cleanly: %v", args[0], err)
-		}
-		if t.Failed() {
-			t.Logf("%s said:\n%s", args[0], log)
-		}
-	})
-	return stop
-}
-
-// awaitRunning waits until the steer on a data folder listens for a role.
-func awaitRunning(t *testing.T, dir, role string) locate.Running {
-	t.Helper()
-	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(poll) {
-		if r, err := locate.ReadRunning(dir); err == nil && r.Listeners[role] != "" {
-			return r
-		}
-	}
-	t.Fatalf("no steer on %s listens for %s", dir, role)
-	return locate.Running{}
 }
 
 // selfSignedFor makes a certificate of a name, with its key, both PEM.

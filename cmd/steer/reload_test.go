@@ -18,9 +18,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"steerpoint/cmd/steer/internal/locate"
-	"steerpoint/control/api"
 )
 
 // reloadSite is a service whose responses say which version of it they are by. GONE is a route that a later version lacks.
@@ -65,22 +62,10 @@ func TestReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	startProcess(t, "steer", "up", "--data", data, "--listen", "dns=127.0.0.1:0", "--listen", "api=127.0.0.1:0", "--listen", "http=127.0.0.1:0")
-	running, err := locate.ReadRunning(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gateway := running.Listeners["http"]
-	token, err := os.ReadFile(filepath.Join(data, "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	control := api.NewClient("http://"+running.Listeners["api"], strings.TrimSpace(string(token)))
+	gateway, control := listener(t, data, "http"), operator(t, data)
 	apply := func(version int, gone string) {
 		t.Helper()
-		yaml := strings.NewReplacer("ORIGIN", origin, "VERSION", strconv.Itoa(version), "WEIGHT", strconv.Itoa(1+version), "GONE", gone).Replace(reloadSite)
-		if _, err := control.Apply(t.Context(), api.ApplyRequest{Sources: []api.Source{{File: "site.yaml", Content: yaml}}}); err != nil {
-			t.Fatal(err)
-		}
+		applySite(t, control, strings.NewReplacer("ORIGIN", origin, "VERSION", strconv.Itoa(version), "WEIGHT", strconv.Itoa(1+version), "GONE", gone).Replace(reloadSite))
 		for end := time.Now().Add(startWait); ; time.Sleep(poll) {
 			res, err := reloadGet(t.Context(), http.DefaultClient, gateway)
 			if err == nil && res.Header.Get("X-Version") == strconv.Itoa(version) {

@@ -39,8 +39,8 @@ func (a *app) topCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "top",
 		Short: "Watch rules, edges, latency, availability and the last switches, redrawn every second",
-		Long: `Watch rules, edges, latency, availability and the last switches, redrawn every second and at every event. Keys: q quits,
-s sorts by name, availability, latency or last switch, arrows and page keys scroll. Where the output is not a terminal, one
+		Long: `Watch rules, edges, latency, availability and the last switches, and gateways with their origins where there are any,
+redrawn every second and at every event. Keys: q quits, s sorts by name, availability, latency or last switch, arrows and page keys scroll. Where the output is not a terminal, one
 frame is printed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

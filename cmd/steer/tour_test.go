@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -82,21 +81,7 @@ func TestTour(t *testing.T) {
 // startDemo runs `steer up --demo` on free ports until the test ends, and asserts that it stops cleanly.
 func startDemo(t *testing.T) {
 	t.Helper()
-	var log strings.Builder
-	cmd := exec.Command("steer", "up", "--demo", "--listen", "dns=127.0.0.1:0", "--listen", "api=127.0.0.1:0")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := errors.Join(cmd.Process.Signal(syscall.SIGINT), cmd.Wait())
-		if err != nil {
-			t.Errorf("the demo did not stop cleanly: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("the demo said:\n%s", log.String())
-		}
-	})
+	launch(t, "steer", "up", "--demo", "--listen", "dns=127.0.0.1:0", "--listen", "api=127.0.0.1:0").by = syscall.SIGINT // as of Ctrl-C
 	if out, ok := shows(t.Context(), tourStep{command: "steer status", output: []string{"shop.gslb.example.net"}}, startWait); !ok {
 		t.Fatalf("the demo did not start:\n%s", out)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,9 +22,6 @@ import (
 	"steerpoint/packaging/dnsload"
 	"steerpoint/snapshot"
 )
-
-// serving is what a process prints when it answers.
-const serving = "name server on"
 
 // upgradeName is answered alike to everyone, by the old program and the new one.
 const upgradeName, upgradeAddr = "www.example.com.", "192.0.2.80"
@@ -207,69 +200,6 @@ func sameFile(t *testing.T, a, b string) bool {
 		t.Fatal(err)
 	}
 	return os.SameFile(x, y)
-}
-
-// processLog collects what a process prints.
-type processLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *processLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *processLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *processLog) count(text string) int { return strings.Count(l.String(), text) }
-
-// await waits until text was printed n times.
-func (l *processLog) await(t *testing.T, text string, n int) {
-	t.Helper()
-	for end := time.Now().Add(startWait); l.count(text) < n; time.Sleep(poll) {
-		if time.Now().After(end) {
-			t.Fatalf("%q was not printed %d times:\n%s", text, n, l)
-		}
-	}
-}
-
-// started is a process with a name server.
-type started struct {
-	cmd *exec.Cmd
-	log *processLog
-	dns string
-}
-
-// startProcess runs a program until the test ends, and asserts that it stops cleanly.
-func startProcess(t *testing.T, program string, args ...string) *started {
-	t.Helper()
-	n := &started{cmd: exec.Command(program, args...), log: &processLog{}}
-	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
-	if err := n.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := errors.Join(n.cmd.Process.Signal(syscall.SIGTERM), n.cmd.Wait())
-		if err != nil {
-			t.Errorf("%s did not stop cleanly: %v\n%s", args[0], err, n.log)
-		}
-	})
-	n.log.await(t, serving, 1)
-	n.dns = regexp.MustCompile(serving + ` (\S+),`).FindStringSubmatch(n.log.String())[1]
-	return n
-}
-
-func (n *started) signal(t *testing.T, s os.Signal) {
-	t.Helper()
-	if err := n.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // answers waits for n more right answers.

@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/net/idna"
 
 	"steerpoint/edge/internal/direct"
 	"steerpoint/edge/internal/route"
@@ -75,10 +78,20 @@ func assumedSecrets() *snapshot.EdgeSecrets {
 	return &snapshot.EdgeSecrets{Affinity: []snapshot.EdgeAffinityKey{{ID: 1, Secret: snapshot.Carried{Text: hidden.New(zero)}}}}
 }
 
+// Check says what is wrong with a question by itself, and matches ErrQuestion; nil: it can be asked.
+func (q *Question) Check() error {
+	_, err := q.request()
+	return err
+}
+
 func (q *Question) request() (*rules.Request, error) {
 	u, err := url.Parse(q.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" || u.User != nil {
 		return nil, fmt.Errorf("%w: %q is no http or https URL", ErrQuestion, q.URL)
+	}
+	host, err := hostOf(u)
+	if err != nil {
+		return nil, err
 	}
 	path := u.EscapedPath()
 	if path == "" {
@@ -89,16 +102,23 @@ func (q *Question) request() (*rules.Request, error) {
 		return nil, fmt.Errorf("%w: the path %q would be answered with 400", ErrQuestion, path)
 	}
 	r := &rules.Request{
-		Method: []byte("GET"), Scheme: u.Scheme, Version: "1.1", Host: []byte(strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")), Path: clean,
+		Method: []byte("GET"), Scheme: u.Scheme, Version: "1.1", Host: []byte(host), Path: clean,
 		Query: []byte(u.RawQuery), HasQuery: u.RawQuery != "" || u.ForceQuery, ServerPort: 80, Country: q.Country, Now: q.Now,
 	}
 	if q.Method != "" {
 		r.Method = []byte(q.Method)
 	}
+	if !token(string(r.Method)) {
+		return nil, fmt.Errorf("%w: %q is no method", ErrQuestion, q.Method)
+	}
 	if u.Scheme == "https" {
 		r.ServerPort, r.TLS = 443, "TLSv1.3"
 	}
-	if p, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+	if u.Port() != "" {
+		p, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil || p == 0 {
+			return nil, fmt.Errorf("%w: %s is no port", ErrQuestion, u.Port())
+		}
 		r.Port, r.ServerPort = uint16(p), uint16(p)
 	}
 	if q.Client.IsValid() {
@@ -108,13 +128,33 @@ func (q *Question) request() (*rules.Request, error) {
 	var h header
 	for _, line := range q.Headers {
 		name, value, ok := strings.Cut(line, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
+		if name = strings.TrimSpace(name); !ok || !token(name) || strings.ContainsFunc(strings.TrimSpace(value), unicode.IsControl) {
 			return nil, fmt.Errorf("%w: header %q is not \"Name: value\"", ErrQuestion, line)
 		}
 		h = append(h, [2]string{strings.ToLower(name), strings.TrimSpace(value)})
 	}
 	r.Header = h
 	return r, nil
+}
+
+// hostOf is the host of a URL as a client sends it: of an internationalised name the A-labels (RFC 5891).
+func hostOf(u *url.URL) (string, error) {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if strings.IndexFunc(host, func(r rune) bool { return r >= 0x80 }) < 0 {
+		return host, nil
+	}
+	name, err := idna.Lookup.ToASCII(host)
+	if err != nil {
+		return "", fmt.Errorf("%w: the host %q is no internationalised name", ErrQuestion, host)
+	}
+	return name, nil
+}
+
+// token reports whether a text is a method or the name of a field (RFC 9110 section 5.6.2).
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
 }
 
 // header is the fields of a question, names in lower case.

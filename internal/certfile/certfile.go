@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"os"
 	"sync"
@@ -115,7 +116,7 @@ func (s *Source) Files() (cert, key string) { return s.cert, s.key }
 
 // Reload reads the files if they are not those of the last try, and reports whether there is another certificate. On an
 // error the one before stays. Files that could be read and not used are not tried again before they change; the error of a
-// file that is missing comes back each time.
+// file that is missing, or that may not be read, comes back each time.
 func (s *Source) Reload() (changed bool, err error) {
 	if s.Made() {
 		return false, nil
@@ -137,6 +138,9 @@ func (s *Source) Reload() (changed bool, err error) {
 	s.tried = now
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
+		if _, unread := errors.AsType[*fs.PathError](err); unread {
+			s.tried = [2]stamp{} // what is put right, such as its mode or its owner, shows in no stamp
+		}
 		return false, fmt.Errorf("TLS certificate %s with the key in %s: %w", s.cert, s.key, err)
 	}
 	if pair.Leaf == nil {

@@ -99,6 +99,33 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestFilesThatMayNotBeReadAreTriedAgain: what makes a file readable, its mode or its owner, changes nothing else of it, so that it is
+// tried again until it can be read.
+//
+// Covers: issue6 tls
+func TestFilesThatMayNotBeReadAreTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	cert, key := pair(t)
+	put(t, certFile, cert)
+	if err := os.Mkdir(keyFile, 0o700); err != nil { // who runs tests may be somebody who reads every file
+		t.Fatal(err)
+	}
+	s := Follow(certFile, keyFile)
+	for range 2 {
+		if changed, err := s.Reload(); changed || err == nil || !strings.Contains(err.Error(), keyFile) {
+			t.Errorf("%t, %v", changed, err)
+		}
+	}
+	if err := os.Remove(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	put(t, keyFile, key)
+	if changed, err := s.Reload(); !changed || err != nil || !serves(t, s, cert) {
+		t.Errorf("%t, %v", changed, err)
+	}
+}
+
 // TestLoad: both in one file, and what cannot be used at the start.
 //
 // Covers: issue5 dot

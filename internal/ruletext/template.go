@@ -1,5 +1,5 @@
-// Package ruletext reads the texts that stand in rules of the gateway: templates with server variables, and times of the
-// week. Who checks a rule and who runs it read them alike. It knows no request.
+// Package ruletext reads the texts that stand in rules of the gateway: templates with server variables, times of the week,
+// and paths in their one form. Who checks a rule and who runs it read them alike. It knows no request.
 package ruletext
 
 import (

@@ -442,6 +442,42 @@ func TestNextKeeps(t *testing.T) {
 	}
 }
 
+// What probes found of an origin before it was disabled says nothing of it when it is enabled again: it waits for its probes,
+// and gets nothing meanwhile.
+//
+// Covers: decisions 6
+func TestEnabledAgain(t *testing.T) {
+	s := group(t, nil, origin{name: "A", latency: 5 * ms}, origin{name: "B", latency: 5 * ms})
+	change := func(enabled bool) {
+		t.Helper()
+		g := *s.group
+		g.Origins = slices.Clone(g.Origins)
+		g.Origins[1].Enabled = enabled
+		next, err := NewGroup(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = s.Next(next, 0)
+	}
+	expect := func(what, want string) {
+		t.Helper()
+		if got := counts(s, 4, Ask{}); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	change(false)
+	expect("disabled", "A 4")
+	change(true)
+	expect("enabled, and not probed yet", "A 4")
+	if s.Judged() {
+		t.Error("it counts as probed")
+	}
+	s.SetHealth(0, 1, Health{Good: 1, Seen: 1, Latency: 5 * ms, Known: true})
+	expect("after one probe", "A 4")
+	s.SetHealth(0, 1, Health{Good: 3, Seen: 3, Healthy: true, Latency: 5 * ms, Known: true})
+	expect("after three", "A 2, B 2")
+}
+
 // Bounds are kept whoever made the group.
 //
 // Covers: gateway T11

@@ -55,7 +55,7 @@ func NewState(g *Group, seed uint64, now time.Duration) *State {
 }
 
 // Next is the state for a group that was changed: what is known of an origin that has name and address still goes on. An
-// origin that is new, or was disabled, counts as one that returns.
+// origin that is new, or was disabled, counts as one that returns; of one that was disabled probes tell anew.
 func (s *State) Next(g *Group, now time.Duration) *State {
 	next := &State{group: g, origins: make([]known, len(g.Origins)), last: min(s.last, len(g.Origins)-1)}
 	for i, o := range g.Origins {
@@ -72,6 +72,9 @@ func (s *State) Next(g *Group, now time.Duration) *State {
 		}
 		if !was.Enabled || was.Draining && !o.Draining {
 			n.late, n.returned, n.since = true, true, now
+		}
+		if !was.Enabled { // nobody has probed it meanwhile: what was found before may be days old
+			n.health, n.latency, n.judged = Health{}, 0, false
 		}
 		next.failing |= s.failing >> j & 1 << i
 		if n.judged {

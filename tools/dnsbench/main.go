@@ -19,40 +19,24 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"steerpoint/tools/machine"
 )
 
 type config struct {
-	steer, nameserver, out, only, phases string
-	rounds, seconds                      int
-	alone                                bool
+	machine.Contest
+	nameserver, phases string
 }
 
 func main() {
-	var c config
-	flag.StringVar(&c.steer, "steer", "bin/steer", "our `program`")
+	c := config{Contest: machine.Contest{Name: "dnsbench", Rounds: 10, Seconds: 2}}
+	c.Flags("servers", "all")
 	flag.StringVar(&c.nameserver, "nameserver", "bin/nameserver", "our name server by itself, a `program`")
 	flag.StringVar(&c.phases, "phases", "", "`names` of phases, divided by commas; empty: all")
-	flag.StringVar(&c.out, "out", "bench/results", "`folder` for the results")
-	flag.StringVar(&c.only, "only", "", "`names` of servers, divided by commas; empty: all")
-	flag.BoolVar(&c.alone, "alone", false, "run in a cpu cgroup that goes before everything else on the machine")
-	flag.IntVar(&c.rounds, "rounds", 10, "rounds; each asks every server every workload")
-	flag.IntVar(&c.seconds, "seconds", 2, "of asking, each")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := bench(ctx, c)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "dnsbench:", err)
-		os.Exit(1)
-	}
+	c.Main(c.bench)
 }
 
 // sample is one workload of one server in one round.
@@ -66,30 +50,15 @@ type sample struct {
 	maps             int     // that were put in place meanwhile
 }
 
-func bench(ctx context.Context, c config) error {
-	if runtime.NumCPU() < 2 {
-		return fmt.Errorf("one core: the client would take from the server")
-	}
-	if _, err := exec.LookPath("dnsperf"); err != nil {
-		return fmt.Errorf("dnsperf is not installed: apt-get install dnsperf")
-	}
-	if err := os.MkdirAll(c.out, 0o755); err != nil { // before time is spent on what cannot be kept
+func (c *config) bench(ctx context.Context) error {
+	end, err := c.Begin(map[string]string{"dnsperf": "dnsperf"})
+	if err != nil {
 		return err
 	}
-	// What looks at answers is a client, too: it stays off the servers' core.
-	if err := machine.Pin(1); err != nil {
-		return err
-	}
-	if c.alone {
-		leave, err := machine.Aside("dnsbench")
-		if err != nil {
-			return fmt.Errorf("-alone: %w", err)
-		}
-		defer leave()
-	}
-	r := results{began: time.Now(), before: machine.TimesNow()}
+	defer end()
+	var r results
 	for _, p := range phases {
-		if c.phases != "" && !slices.Contains(strings.Split(c.phases, ","), p.name) {
+		if !machine.Wants(c.phases, p.name) {
 			continue
 		}
 		if err := c.phase(ctx, p, &r); err != nil {
@@ -100,7 +69,7 @@ func bench(ctx context.Context, c config) error {
 }
 
 // phase measures all servers with one size of zone.
-func (c config) phase(ctx context.Context, p phase, r *results) error {
+func (c *config) phase(ctx context.Context, p phase, r *results) error {
 	work, err := os.MkdirTemp("", "dnsbench")
 	if err != nil {
 		return err
@@ -118,18 +87,14 @@ func (c config) phase(ctx context.Context, p phase, r *results) error {
 	if err != nil {
 		return err
 	}
-	for round := range c.rounds {
-		r.loads = append(r.loads, machine.Load())
-		order := slices.Clone(all)
-		if round%2 == 1 {
-			slices.Reverse(order) // whoever comes first may find the machine cooler
-		}
-		for _, s := range order {
+	for round := range c.Rounds {
+		c.Round()
+		for _, s := range machine.Turn(all, round) {
 			for _, w := range p.workloads {
 				if !s.takes(w) || s.failed {
 					continue
 				}
-				got, err := s.measure(ctx, c, w, work, p.names)
+				got, err := s.measure(ctx, c.Seconds, w, work, p.names)
 				if err != nil && (s.ours || ctx.Err() != nil) {
 					return fmt.Errorf("%s, %s: %w", s.name, w.name, err)
 				}
@@ -150,13 +115,13 @@ func (c config) phase(ctx context.Context, p phase, r *results) error {
 }
 
 // start starts the servers that are there, all at once: an idle one costs the others nothing.
-func (c config) start(ctx context.Context, work string, p phase, r *results) (all []*server, err error) {
+func (c *config) start(ctx context.Context, work string, p phase, r *results) (all []*server, err error) {
 	var unsigned error
 	if p.signed {
 		unsigned = signZone(work)
 	}
-	for i, x := range peers(c.steer, c.nameserver, p) {
-		if c.only != "" && !slices.Contains(strings.Split(c.only, ","), x.name) {
+	for i, x := range peers(c.Steer, c.nameserver, p) {
+		if !machine.Wants(c.Only, x.name) {
 			continue
 		}
 		if _, err := exec.LookPath(x.program); err != nil {

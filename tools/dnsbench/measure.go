@@ -37,27 +37,17 @@ func (s *server) run(ctx context.Context, work string, p phase) error {
 	if s.session, err = machine.Start(0, args, s.env, log); err != nil {
 		return err
 	}
-	applied := !s.ours || s.byItself
-	for end := time.Now().Add(startWait); ; time.Sleep(200 * time.Millisecond) {
-		if !applied {
-			out, err := exec.CommandContext(ctx, args[0], "apply", "--data", filepath.Join(s.dir, "data"), "-f", filepath.Join(s.dir, "site.yaml")).CombinedOutput()
-			var exit *exec.ExitError
-			if applied = err == nil; errors.As(err, &exit) && exit.ExitCode() == 2 {
-				return fmt.Errorf("apply: %s", out)
-			}
-		}
+	var apply []string
+	if s.ours && !s.byItself {
+		apply = []string{args[0], "apply", "--data", filepath.Join(s.dir, "data"), "-f", filepath.Join(s.dir, "site.yaml")}
+	}
+	return s.session.Ready(ctx, startWait, apply, func() error {
 		err := s.check(ctx, p)
 		if err == nil && s.byItself {
 			err = s.firstMap(ctx, log)
 		}
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			text, _ := os.ReadFile(log) // what it said is better than nothing
-			return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
-		}
-	}
+		return err
+	})
 }
 
 // firstMap has a name server by itself take the first map after its start from disk, which is made anew as a whole, and waits
@@ -122,7 +112,7 @@ var (
 )
 
 // measure asks for some seconds, 200 questions under way on 8 sockets, and looks at answers before, meanwhile and after.
-func (s *server) measure(ctx context.Context, c config, w workload, work string, names int) (sample, error) {
+func (s *server) measure(ctx context.Context, seconds int, w workload, work string, names int) (sample, error) {
 	if err := s.looks(ctx, w); err != nil {
 		return sample{}, err
 	}
@@ -142,7 +132,7 @@ func (s *server) measure(ctx context.Context, c config, w workload, work string,
 		}
 		swapped <- o
 	}()
-	got, err := s.ask(ctx, c, w, work)
+	got, err := s.ask(ctx, seconds, w, work)
 	stop()
 	l, m := <-watched, <-swapped
 	if err := errors.Join(err, l.err, m.err); err != nil {
@@ -159,14 +149,14 @@ func (s *server) measure(ctx context.Context, c config, w workload, work string,
 }
 
 // ask has dnsperf ask.
-func (s *server) ask(ctx context.Context, c config, w workload, work string) (sample, error) {
+func (s *server) ask(ctx context.Context, seconds int, w workload, work string) (sample, error) {
 	before, err := s.cpu()
 	if err != nil {
 		return sample{}, err
 	}
 	args := append([]string{
 		"-c", "1", "dnsperf", "-s", "127.0.0.1", "-p", strconv.Itoa(s.port), "-d", filepath.Join(work, w.file),
-		"-l", strconv.Itoa(c.seconds), "-c", "8", "-T", "1", "-q", "200", "-b", "4096", "-t", "1",
+		"-l", strconv.Itoa(seconds), "-c", "8", "-T", "1", "-q", "200", "-b", "4096", "-t", "1",
 	}, w.flags...)
 	out, err := exec.CommandContext(ctx, "taskset", args...).Output()
 	if err != nil {

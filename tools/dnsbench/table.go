@@ -1,14 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"steerpoint/tools/machine"
 )
@@ -18,9 +13,6 @@ type results struct {
 	samples []sample
 	rows    []row
 	loaded  []string // what each phase had
-	began   time.Time
-	before  machine.Times
-	loads   []float64 // of the machine, at each round
 }
 
 // row is one workload of one server over all rounds.
@@ -152,26 +144,23 @@ func (b *bar) judge(samples []sample) {
 	}
 }
 
-func (r *results) write(c config) error {
-	commit := machine.Commit()
+func (r *results) write(c *config) error {
 	var b strings.Builder
-	load := machine.SpreadOf(r.loads)
-	fmt.Fprintf(&b, "# Name servers beside each other\n\nWritten by `make bench-dns`, %s, commit %s, %d cores, %s, in %.0f minutes. The host took %.1f %% of the time; the load average was %.1f (%.1f to %.1f) at the rounds; the run itself is about 2.\n"+
+	fmt.Fprintf(&b, "# Name servers beside each other\n\n%s\n"+
 		"%d interleaved rounds of %d s: server on core 0 with one worker, dnsperf on core 1, 8 sockets, 200 questions under way.\n"+
 		"Loaded: %s (steer: domains of one service; with a million, a service each with 40 rules); for geo one name by country over a database of %d networks, client subnet %s in the question; "+
 		"flood: each second question is of a name that there is not and nobody asked before; in a signed zone steer makes 1,000 signatures a second for those, and sends who asks for more to TCP. Octets are the mean of a reply.\n"+
 		"CPU is user and kernel time of all processes of the server; steer is the whole of `steer up`, with a million the name server by itself. Medians, smallest and largest. The first map after a start from disk, which is made anew as a whole, comes before the rounds. "+
 		"Looks are answers to names at random that were held against the data while dnsperf asked; all were right.\n\n",
-		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, time.Since(r.began).Minutes(), 100*machine.Steal(r.before), load.Median, load.Min, load.Max,
-		c.rounds, c.seconds, strings.Join(r.loaded, "; "), networks, subnet)
+		c.Written("bench-dns"), c.Rounds, c.Seconds, strings.Join(r.loaded, "; "), networks, subnet)
 	b.WriteString("| workload | server | CPU-s a million answers | queries a second | lost | octets | looks | maps | MiB |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, x := range r.rows {
 		if x.Missing != "" {
 			fmt.Fprintf(&b, "| %s | %s | %s | | | | | | |\n", x.Workload, x.Server, strings.ReplaceAll(x.Missing, "|", "/"))
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.2f (%.2f to %.2f) | %.0f (%.0f to %.0f) | %.3f %% | %.0f | %d | %d | %d |\n",
-			x.Workload, x.Server, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.QPS.Median, x.QPS.Min, x.QPS.Max, 100*x.Lost, x.Octets, x.Looks, x.Maps, x.MiB)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.3f %% | %.0f | %d | %d | %d |\n",
+			x.Workload, x.Server, x.CPU.Text(2), x.QPS.Text(0), 100*x.Lost, x.Octets, x.Looks, x.Maps, x.MiB)
 	}
 	b.WriteString("\n| steer in | ratio in a round | promised | |\n| --- | --- | --- | --- |\n")
 	for _, x := range bars() {
@@ -185,15 +174,7 @@ func (r *results) write(c config) error {
 		if x.kept {
 			verdict = "kept"
 		}
-		fmt.Fprintf(&b, "| %s | %.2f (%.2f to %.2f) | %s %.2f | %s |\n", x.what, x.Ratio.Median, x.Ratio.Min, x.Ratio.Max, word, x.limit, verdict)
+		fmt.Fprintf(&b, "| %s | %s | %s %.2f | %s |\n", x.what, x.Ratio.Text(2), word, x.limit, verdict)
 	}
-	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": r.rows}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(c.out, "dns.json"), append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	fmt.Print("\n", b.String())
-	return os.WriteFile(filepath.Join(c.out, "dns.md"), []byte(b.String()), 0o644)
+	return c.Write("dns", map[string]any{"rows": r.rows}, b.String())
 }

@@ -38,14 +38,14 @@ func (c *clientConfig) flags() {
 	flag.DurationVar(&c.long, "for", 5*time.Second, "how long the client asks")
 }
 
-func client(ctx context.Context, c config) error {
-	switch c.client.mode {
+func (c *clientConfig) run(ctx context.Context) error {
+	switch c.mode {
 	case "fresh":
-		return c.client.fresh(ctx)
+		return c.fresh(ctx)
 	case "events":
-		return c.client.events(ctx)
+		return c.events(ctx)
 	}
-	return fmt.Errorf("-client %s: want fresh or events", c.client.mode)
+	return fmt.Errorf("-client %s: want fresh or events", c.mode)
 }
 
 // workers is how many connections the client of new connections has at once.

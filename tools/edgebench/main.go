@@ -14,11 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,65 +23,37 @@ import (
 )
 
 type config struct {
-	steer, gateway, out, only, workloads, streams string
-	rounds, seconds                               int
-	alone                                         bool
-	client                                        clientConfig
+	machine.Contest
+	gateway, workloads, streams string
+	client                      clientConfig
 }
 
 func main() {
-	var c config
-	flag.StringVar(&c.steer, "steer", "bin/steer", "our `program`")
+	c := config{Contest: machine.Contest{Name: "edgebench", Rounds: 5, Seconds: 3}}
+	c.Flags("proxies", "all but plane, which is our gateway without control")
 	flag.StringVar(&c.gateway, "gateway", "bin/gateway", "the origin, and our gateway by itself, a `program`")
-	flag.StringVar(&c.out, "out", "bench/results", "`folder` for the results")
-	flag.StringVar(&c.only, "only", "", "`names` of proxies, divided by commas; empty: all but plane, which is our gateway without control")
 	flag.StringVar(&c.workloads, "workloads", "", "`names` of workloads, divided by commas; empty: all")
 	flag.StringVar(&c.streams, "streams", "1000,5000", "`numbers` of event streams, divided by commas; empty: none")
-	flag.BoolVar(&c.alone, "alone", false, "run in a cpu cgroup that goes before everything else on the machine")
-	flag.IntVar(&c.rounds, "rounds", 5, "rounds; each has every proxy do every workload")
-	flag.IntVar(&c.seconds, "seconds", 3, "of load, each")
 	c.client.flags()
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	run := bench
+	run := c.bench
 	if c.client.mode != "" {
-		run = client
+		run = c.client.run
 	}
-	err := run(ctx, c)
-	stop()
+	c.Main(run)
+}
+
+// takesPart reports whether a proxy is measured.
+func (c *config) takesPart(x peer) bool {
+	return machine.Wants(c.Only, x.name) && (c.Only != "" || x.name != "plane")
+}
+
+func (c *config) bench(ctx context.Context) error {
+	end, err := c.Begin(map[string]string{"wrk": "wrk", "h2load": "nghttp2-client", "taskset": "util-linux"})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "edgebench:", err)
-		os.Exit(1)
-	}
-}
-
-// wants reports whether a name is among those of a flag; empty are all.
-func wants(list, name string) bool {
-	return list == "" || slices.Contains(strings.Split(list, ","), name)
-}
-
-func bench(ctx context.Context, c config) error {
-	if runtime.NumCPU() < 2 {
-		return fmt.Errorf("one core: the clients would take from the proxy")
-	}
-	for name, from := range map[string]string{"wrk": "wrk", "h2load": "nghttp2-client", "taskset": "util-linux"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%s is not installed: apt-get install %s", name, from)
-		}
-	}
-	if err := os.MkdirAll(c.out, 0o755); err != nil { // before time is spent on what cannot be kept
 		return err
 	}
-	if err := machine.Pin(1); err != nil {
-		return err
-	}
-	if c.alone {
-		leave, err := machine.Aside("edgebench")
-		if err != nil {
-			return fmt.Errorf("-alone: %w", err)
-		}
-		defer leave()
-	}
+	defer end()
 	work, err := os.MkdirTemp("", "edgebench")
 	if err != nil {
 		return err
@@ -100,7 +68,7 @@ func bench(ctx context.Context, c config) error {
 		return fmt.Errorf("origin: %w", err)
 	}
 	defer origin.Stop()
-	r := results{began: time.Now(), before: machine.TimesNow()}
+	var r results
 	b := &run{config: c, work: work, roots: roots, results: &r}
 	if err := b.loads(ctx); err != nil {
 		return err
@@ -113,7 +81,7 @@ func bench(ctx context.Context, c config) error {
 
 // run is one run of the benchmark.
 type run struct {
-	config
+	*config
 	work    string
 	roots   *roots
 	results *results
@@ -127,8 +95,8 @@ func (b *run) loads(ctx context.Context) error {
 			p.session.Stop()
 		}
 	}()
-	for i, x := range peers(b.steer, b.gateway) {
-		if b.only == "" && x.name == "plane" || !wants(b.only, x.name) {
+	for i, x := range peers(b.Steer, b.gateway) {
+		if !b.takesPart(x) {
 			continue
 		}
 		p, err := b.start(ctx, x, firstPort+10*i)
@@ -144,15 +112,11 @@ func (b *run) loads(ctx context.Context) error {
 	if err := b.rest(all); err != nil {
 		return err
 	}
-	for round := range b.rounds {
-		b.results.loads = append(b.results.loads, machine.Load())
-		order := slices.Clone(all)
-		if round%2 == 1 {
-			slices.Reverse(order) // whoever comes first may find the machine cooler
-		}
-		for _, p := range order {
+	for round := range b.Rounds {
+		b.Round()
+		for _, p := range machine.Turn(all, round) {
 			for _, w := range workloads {
-				if !wants(b.workloads, w.name) || w.h2 && !p.h2 || p.failed {
+				if !machine.Wants(b.workloads, w.name) || w.h2 && !p.h2 || p.failed {
 					continue
 				}
 				s, err := b.load(ctx, p, w)
@@ -209,7 +173,7 @@ func (b *run) events(ctx context.Context) error {
 	if b.streams == "" {
 		return nil
 	}
-	for round := range min(b.rounds, maxStreamRounds) {
+	for round := range min(b.Rounds, maxStreamRounds) {
 		for text := range strings.SplitSeq(b.streams, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil {
@@ -227,7 +191,7 @@ func (b *run) events(ctx context.Context) error {
 const maxStreamRounds = 3
 
 func (b *run) eventsOf(ctx context.Context, round, n int) error {
-	b.results.loads = append(b.results.loads, machine.Load())
+	b.Round()
 	s, err := b.direct(ctx, n)
 	if err != nil {
 		return fmt.Errorf("%d streams without a proxy: %w", n, err)
@@ -235,8 +199,8 @@ func (b *run) eventsOf(ctx context.Context, round, n int) error {
 	s.round = round
 	b.results.streams = append(b.results.streams, s)
 	fmt.Println(s)
-	for i, x := range peers(b.steer, b.gateway) {
-		if b.only == "" && x.name == "plane" || !wants(b.only, x.name) || b.results.missing[x.name] != "" {
+	for i, x := range peers(b.Steer, b.gateway) {
+		if !b.takesPart(x) || b.results.missing[x.name] != "" {
 			continue
 		}
 		s, err := b.through(ctx, x, firstPort+10*i, n)

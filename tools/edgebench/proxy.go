@@ -78,37 +78,27 @@ func (b *run) start(ctx context.Context, x peer, port int) (*proxy, error) {
 	if err := x.write(dir, b.work, p.ports); err != nil {
 		return nil, err
 	}
-	log := filepath.Join(dir, "log")
-	args := x.args(x.program, dir, p.ports)
-	if p.session, err = machine.Start(0, args, x.env, log); err != nil {
+	if p.session, err = machine.Start(0, x.args(x.program, dir, p.ports), x.env, filepath.Join(dir, "log")); err != nil {
 		return nil, err
 	}
 	if err := b.ready(ctx, p, dir); err != nil {
 		p.session.Stop()
-		text, _ := os.ReadFile(log) // what it said is better than nothing
-		return nil, fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
+		return nil, err
 	}
 	return p, nil
 }
 
 // ready waits for the first answers, and sees whether HTTP/2 is offered.
 func (b *run) ready(ctx context.Context, p *proxy, dir string) error {
-	applied := !p.ours
-	for end := time.Now().Add(startWait); ; time.Sleep(100 * time.Millisecond) {
-		if !applied {
-			out, err := exec.CommandContext(ctx, p.program, "apply", "--data", filepath.Join(dir, "data"), "-f", filepath.Join(dir, "site.yaml")).CombinedOutput()
-			var exit *exec.ExitError
-			if applied = err == nil; errors.As(err, &exit) && exit.ExitCode() == 2 {
-				return fmt.Errorf("apply: %s", out)
-			}
-		}
-		err := errors.Join(b.check(ctx, p, false, 1024), b.check(ctx, p, true, 1024))
-		if err == nil {
-			break
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			return err
-		}
+	var apply []string
+	if p.ours {
+		apply = []string{p.program, "apply", "--data", filepath.Join(dir, "data"), "-f", filepath.Join(dir, "site.yaml")}
+	}
+	err := p.session.Ready(ctx, startWait, apply, func() error {
+		return errors.Join(b.check(ctx, p, false, 1024), b.check(ctx, p, true, 1024))
+	})
+	if err != nil {
+		return err
 	}
 	d := tls.Dialer{Config: &tls.Config{ServerName: hostName, RootCAs: b.roots, NextProtos: []string{"h2", "http/1.1"}}}
 	c, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", p.tls))
@@ -199,7 +189,7 @@ func (b *run) load(ctx context.Context, p *proxy, w workload) (sample, error) {
 		return s, err
 	}
 	began := time.Now()
-	n, err := b.ask(ctx, p, w, time.Duration(b.seconds)*time.Second)
+	n, err := b.ask(ctx, p, w, time.Duration(b.Seconds)*time.Second)
 	if err != nil {
 		return s, err
 	}

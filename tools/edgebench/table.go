@@ -1,13 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"time"
 
 	"steerpoint/tools/machine"
 )
@@ -18,9 +13,6 @@ type results struct {
 	streams []streamSample
 	missing map[string]string // why a proxy was not measured, or not to the end
 	notes   []string
-	began   time.Time
-	before  machine.Times
-	loads   []float64 // of the machine, at each round
 }
 
 // miss notes why a proxy is left out.
@@ -159,19 +151,18 @@ func bars(all []row, streams []streamRow) (out []bar) {
 	return out
 }
 
-func (r *results) write(c config) error {
+func (r *results) write(c *config) error {
 	var proxies []string
-	for _, x := range peers(c.steer, c.gateway) {
+	for _, x := range peers(c.Steer, c.gateway) {
 		proxies = append(proxies, x.name)
 	}
 	all, streams := rows(r.samples, proxies), streamRows(r.streams, proxies)
 	promised := bars(all, streams)
-	commit, load := machine.Commit(), machine.SpreadOf(r.loads)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# HTTP gateways beside each other\n\nWritten by `make bench-edge`, %s, commit %s, %d cores, %s, in %.0f minutes. The host took %.1f %% of the time; the load average was %.1f (%.1f to %.1f) at the rounds; the run itself is about 2.\n"+
+	fmt.Fprintf(&b, "# HTTP gateways beside each other\n\n%s\n"+
 		"%d interleaved rounds of %d s: the proxy on core 0 with one worker, origin and clients on core 1. Every proxy has an access log, checks of the origin, X-Forwarded-For and kept connections; steer is the whole of `steer up`. "+
 		"The configurations are in tools/edgebench/conf. Medians, smallest and largest. An answer of each proxy was looked at before and after each load.\n\n",
-		time.Now().UTC().Format(time.DateOnly), commit, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, time.Since(r.began).Minutes(), 100*machine.Steal(r.before), load.Median, load.Min, load.Max, c.rounds, c.seconds)
+		c.Written("bench-edge"), c.Rounds, c.Seconds)
 	for _, w := range workloads {
 		fmt.Fprintf(&b, "- `%s`: %s\n", w.name, w.what)
 	}
@@ -179,15 +170,15 @@ func (r *results) write(c config) error {
 	for _, x := range all {
 		ratio := ""
 		if x.Ratio.Median > 0 {
-			ratio = ranged(x.Ratio, 2)
+			ratio = x.Ratio.Text(2)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d |\n", x.Workload, x.Proxy, ranged(x.CPU, 2), ratio, ranged(x.Rate, 0), x.MiB)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d |\n", x.Workload, x.Proxy, x.CPU.Text(2), ratio, x.Rate.Text(0), x.MiB)
 	}
 	if len(streams) > 0 {
 		fmt.Fprintf(&b, "\nEvent streams, %d events a second of some 150 octets in all, looked at for %v after all are open. Late is from the origin's stamp to the client; memory is what that of the proxy grew by.\n\n"+
 			"| streams | proxy | KiB a stream | late p50, ms | late p99, ms | added at p99, ms | share of a core |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: |\n", eventRate, streamTime)
 		for _, x := range streams {
-			fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", x.Streams, x.Proxy, ranged(x.KiB, 1), ranged(x.P50, 2), ranged(x.P99, 2), ranged(x.Added, 2), ranged(x.CPU, 2))
+			fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", x.Streams, x.Proxy, x.KiB.Text(1), x.P50.Text(2), x.P99.Text(2), x.Added.Text(2), x.CPU.Text(2))
 		}
 	}
 	b.WriteString("\n| steer in | measured | promised | goal | |\n| --- | ---: | ---: | ---: | --- |\n")
@@ -199,7 +190,7 @@ func (r *results) write(c config) error {
 		if x.Goal > 0 {
 			goal = fmt.Sprintf("%.2f", x.Goal)
 		}
-		fmt.Fprintf(&b, "| %s | %s | at most %.2f | %s | %s |\n", x.What, ranged(x.Is, x.decimal), x.AtMost, goal, verdict)
+		fmt.Fprintf(&b, "| %s | %s | at most %.2f | %s | %s |\n", x.What, x.Is.Text(x.decimal), x.AtMost, goal, verdict)
 	}
 	for _, name := range proxies {
 		if why := r.missing[name]; why != "" {
@@ -209,18 +200,5 @@ func (r *results) write(c config) error {
 	if len(r.notes) > 0 {
 		b.WriteString("\n- " + strings.Join(r.notes, "\n- ") + "\n")
 	}
-	data, err := json.MarshalIndent(map[string]any{"commit": commit, "rows": all, "streams": streams, "bars": promised, "missing": r.missing}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(c.out, "edge.json"), append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	fmt.Print("\n", b.String())
-	return os.WriteFile(filepath.Join(c.out, "edge.md"), []byte(b.String()), 0o644)
-}
-
-// ranged is a median with the smallest and the largest.
-func ranged(s machine.Spread, decimals int) string {
-	return fmt.Sprintf("%.*f (%.*f to %.*f)", decimals, s.Median, decimals, s.Min, decimals, s.Max)
+	return c.Write("edge", map[string]any{"rows": all, "streams": streams, "bars": promised, "missing": r.missing}, b.String())
 }

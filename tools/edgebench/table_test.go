@@ -95,11 +95,13 @@ func TestWrites(t *testing.T) {
 	}
 	r := results{
 		samples: []sample{{proxy: "steer", workload: "plain", cpu: 1.5}, {proxy: "haproxy", workload: "plain", cpu: 1}},
-		streams: []streamSample{{proxy: "direct", n: 10}, {proxy: "steer", n: 10, memory: 3}}, loads: []float64{1}, notes: []string{"a note"},
+		streams: []streamSample{{proxy: "direct", n: 10}, {proxy: "steer", n: 10, memory: 3}}, notes: []string{"a note"},
 	}
 	r.miss(peer{name: "caddy"}, errors.New("not installed\nlog"))
 	out := t.TempDir()
-	if err := r.write(config{out: out}); err != nil {
+	c := &config{Contest: machine.Contest{Out: out}}
+	c.Round()
+	if err := r.write(c); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "edge.md"))

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,11 @@ type Spread struct {
 func SpreadOf(s []float64) Spread {
 	slices.Sort(s)
 	return Spread{(s[(len(s)-1)/2] + s[len(s)/2]) / 2, s[0], s[len(s)-1]}
+}
+
+// Text is the median with the smallest and the largest.
+func (s Spread) Text(decimals int) string {
+	return fmt.Sprintf("%.*f (%.*f to %.*f)", decimals, s.Median, decimals, s.Min, decimals, s.Max)
 }
 
 // Load is the machine's load average of the last minute; 0: not known.
@@ -103,7 +109,10 @@ func Aside(name string) (leave func(), err error) {
 }
 
 // Session is a program in a session of its own, on one core, with all processes that it starts.
-type Session struct{ cmd *exec.Cmd }
+type Session struct {
+	cmd *exec.Cmd
+	log string // file of what it says
+}
 
 // Start starts a program. What it says goes to a file.
 func Start(core int, args, env []string, log string) (*Session, error) {
@@ -119,11 +128,43 @@ func Start(core int, args, env []string, log string) (*Session, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &Session{cmd}, nil
+	return &Session{cmd, log}, nil
 }
 
 // PID is the process that was started, which leads the session.
 func (s *Session) PID() int { return s.cmd.Process.Pid }
+
+// Ready waits until check has nothing to say against the program, for at most a time. Apply, unless it is empty, is the command that
+// configures a program of ours: it is tried until it goes well. With the error comes the end of what the program said.
+func (s *Session) Ready(ctx context.Context, long time.Duration, apply []string, check func() error) error {
+	for end := time.Now().Add(long); ; time.Sleep(readyPause) {
+		if len(apply) > 0 {
+			out, err := exec.CommandContext(ctx, apply[0], apply[1:]...).CombinedOutput()
+			var exit *exec.ExitError
+			switch {
+			case err == nil:
+				apply = nil
+			case errors.As(err, &exit) && exit.ExitCode() == badInput:
+				return fmt.Errorf("apply: %s", out)
+			}
+		}
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			text, _ := os.ReadFile(s.log) // what it said is better than nothing
+			return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
+		}
+	}
+}
+
+const (
+	// readyPause is between two looks at a program that starts.
+	readyPause = 100 * time.Millisecond
+	// badInput is the exit code of steer for what does not get better when it is tried again.
+	badInput = 2
+)
 
 // Used is the processor time, user and kernel mode, of every process of the session that lives, and their memory in octets.
 func (s *Session) Used() (cpu time.Duration, resident int64, err error) {

@@ -1,25 +1,13 @@
 package affinity
 
 import (
-	"strings"
 	"testing"
+
+	"steerpoint/edge/internal/headtest"
 )
 
-// head is a head as a test writes it: "name: value" lines.
-type head []string
-
-func (h head) Field(name string, n int) ([]byte, bool) {
-	for _, line := range h {
-		k, v, _ := strings.Cut(line, ": ")
-		if strings.EqualFold(k, name) {
-			if n == 0 {
-				return []byte(v), true
-			}
-			n--
-		}
-	}
-	return nil, false
-}
+// head is a head as a test writes it.
+type head = headtest.Lines
 
 // Covers: C6, gateway T34
 func TestValueOfCookies(t *testing.T) {

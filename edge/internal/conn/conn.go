@@ -137,7 +137,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 }
 
 // ReadLent is h1.Source's: it waits without a buffer. Of a TLS connection the first octet is read by itself: that costs no
-// system call, as a whole record is deciphered for it.
+// system call, as a whole record is deciphered for it. What is read after it must not wait: a record may hold one octet
+// alone, as the last one of a body of 16 KiB and one octet does.
 func (c *Conn) ReadLent(p *h1.Pool, size h1.Size) (*h1.Buffer, int, error) {
 	if c.secure == nil {
 		return c.sock.readLent(p, size)
@@ -147,11 +148,9 @@ func (c *Conn) ReadLent(p *h1.Pool, size h1.Size) (*h1.Buffer, int, error) {
 	}
 	b := p.Lend(size)
 	b.B[0] = c.one[0]
-	n, err := c.secure.Read(b.B[1:])
-	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
-		p.Return(b)
-		return nil, 0, err
-	}
+	c.sock.still = true
+	n, _ := c.secure.Read(b.B[1:]) // an error other than that nothing is here comes again with the next read
+	c.sock.still = false
 	return b, n + 1, nil
 }
 

@@ -25,6 +25,7 @@ type sock struct {
 	clock         *Clock
 	reads, writes limit
 	cut, cutReads atomic.Bool
+	still         bool // Read asks the system for nothing, as if its limit had passed; of who reads
 
 	// What the functions below, made once, take and give: functions made for each call would be allocated.
 	lend func(fd uintptr) bool
@@ -90,6 +91,9 @@ func setWrite(c *net.TCPConn, t time.Time) error { return c.SetWriteDeadline(t) 
 
 // Read reads at least one octet, or fails.
 func (s *sock) Read(p []byte) (int, error) {
+	if s.still {
+		return 0, ErrTimeout
+	}
 	for {
 		if err := s.ready(&s.reads, setRead); err != nil {
 			return 0, err

@@ -74,3 +74,33 @@ func TestCutIsReset(t *testing.T) {
 		}
 	}
 }
+
+// A record that holds one octet alone is read when it is there: nothing need come after it, as after the last octet of a body.
+//
+// Covers: issue6 tls
+func TestRecordsOfOneOctet(t *testing.T) {
+	c, theirs := secured(t)
+	c.ReadBy(c.now().Add(patience))
+	for _, said := range []string{"a", "b", "cd"} {
+		if _, err := io.WriteString(theirs, said); err != nil {
+			t.Fatal(err)
+		}
+		b, n, err := c.ReadLent(h1.NewPool(), h1.Small)
+		if err != nil || string(b.B[:n]) != said {
+			t.Fatalf("%q: %d octets, %v", said, n, err)
+		}
+	}
+	if _, err := io.WriteString(theirs, "e"); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, n, err := c.ReadLent(h1.NewPool(), h1.Small)
+	if err != nil || string(b.B[:n]) != "e" {
+		t.Errorf("before the end: %d octets, %v", n, err)
+	}
+	if _, _, err := c.ReadLent(h1.NewPool(), h1.Small); !errors.Is(err, io.EOF) {
+		t.Errorf("the end: %v", err)
+	}
+}

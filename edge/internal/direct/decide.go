@@ -17,6 +17,9 @@ const (
 	ReasonLimit    = "rate_limited"
 	ReasonRedirect = "rule_redirect"
 	ReasonRespond  = "rule_respond"
+	// What the gateway does not do is answered with 501.
+	ReasonProtocol = "protocol"     // the route's protocol is none of this version
+	ReasonHTTP1    = "origin_http1" // gRPC, and a rule has chosen a group with an origin that speaks no HTTP/2
 )
 
 // Decision is what is to be done with a request. It is used again: what was taken out of it is not valid then. The zero value
@@ -117,7 +120,26 @@ func (d *Decision) finish(r *rules.Request) {
 			d.Group = d.Route.Service.groups[o.Group] // New saw that there is one
 		}
 	}
+	if why := d.unfit(); why != "" {
+		d.refuse(501, why)
+		return
+	}
 	d.target(r, o.Path)
+}
+
+// unfit says what a request needs that the gateway does not do; "": nothing. Of the route's own group the spec sees to it.
+func (d *Decision) unfit() string {
+	switch d.Route.Spec.Protocol {
+	case "llm":
+		return ReasonProtocol
+	case "grpc":
+		for i := range d.Group.Spec.Origins {
+			if !d.Group.Spec.Origins[i].HTTP2 {
+				return ReasonHTTP1
+			}
+		}
+	}
+	return ""
 }
 
 // target is what the origin is asked for: the path of a rule, or that of the route, or the visitor's.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"steerpoint/edge/internal/affinity"
+	"steerpoint/edge/internal/headtest"
 	"steerpoint/edge/internal/route"
 	"steerpoint/edge/internal/rules"
 	"steerpoint/internal/hidden"
@@ -21,21 +22,8 @@ import (
 	"steerpoint/steering/selection"
 )
 
-// head is a head as a test writes it: "name: value" lines.
-type head []string
-
-func (h head) Field(name string, n int) ([]byte, bool) {
-	for _, line := range h {
-		k, v, _ := strings.Cut(line, ": ")
-		if strings.EqualFold(k, name) {
-			if n == 0 {
-				return []byte(v), true
-			}
-			n--
-		}
-	}
-	return nil, false
-}
+// head is a head as a test writes it.
+type head = headtest.Lines
 
 // get is a request for a URL with header lines.
 func get(url string, lines ...string) *rules.Request {

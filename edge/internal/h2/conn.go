@@ -85,7 +85,9 @@ type Conn struct {
 	mu      sync.Mutex
 	streams map[uint32]*Stream
 	running int          // handlers, those of streams that are no more included
+	over    int          // of them, those whose stream has ended both ways: the peer may have begun another in its place
 	last    uint32       // the highest stream of the peer
+	passed  uint32       // the highest that was begun too late and is passed over; 0: none was
 	closed  [128]closing // streams that ended lately
 	nClosed int          // of them, ever
 	idleAt  conn.Instant // when the last stream ended

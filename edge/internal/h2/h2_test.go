@@ -649,6 +649,45 @@ func TestReadsEnd(t *testing.T) {
 	}
 }
 
+// What a peer says that nobody reads any more can be read to its end all the same, however much it is, and no longer than to an instant.
+//
+// Covers: issue6 http2, issue6 websocket
+func TestDiscard(t *testing.T) {
+	cut, goOn := make(chan struct{}), make(chan struct{})
+	s := serve(t, Config{}, false, func(s *Stream) {
+		wait := 30 * time.Second
+		if strings.Contains(text(s), "/stays") {
+			wait = time.Millisecond
+		}
+		s.CutReads()
+		cut <- struct{}{}
+		<-goOn
+		s.Discard(s.c.cfg.Clock.Now().Add(wait))
+		_ = s.Respond([]byte(ok), nil, true)
+	})
+	k := s.k
+	k.Headers(1, false, h2test.Post("/")...)
+	k.Headers(3, false, h2test.Post("/stays")...)
+	<-cut
+	<-cut
+	for range 10 {
+		k.Must(k.WriteData(1, false, make([]byte, 10_000)))
+	}
+	k.Must(k.WritePing(false, [8]byte{}))
+	k.Until("the end of what was thrown away", func() bool { return len(k.Pings) == 1 })
+	close(goOn)
+	k.Until("room for more", func() bool { return k.On(1).Credit >= 100_000 })
+	for i := range 10 {
+		k.Must(k.WriteData(1, i == 9, make([]byte, 10_000)))
+	}
+	if a := k.Answer(1); a.Status != "200" || !a.Ended {
+		t.Errorf("one that ends: %v", a)
+	}
+	if a := k.Answer(3); a.Status != "200" || !a.Ended {
+		t.Errorf("one that does not: %v", a)
+	}
+}
+
 // What was read is given back when less of it is taken.
 func TestReadsOfAnySize(t *testing.T) {
 	s := serve(t, Config{}, false, func(s *Stream) {

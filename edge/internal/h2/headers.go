@@ -66,8 +66,10 @@ func (c *Conn) decide(f frame) (fate, error) {
 		}
 		return fate{}, broken(ProtocolError, "headers_order")
 	}
-	if c.leaving.done {
-		return fate{ignore: true}, nil // it was told that no more are begun
+	if c.leaving.done { // it is told that no more are begun; until it knows, more of this one may come
+		c.passed = f.stream
+		c.noteClosed(f.stream, true)
+		return fate{ignore: true}, nil
 	}
 	c.last = f.stream
 	return fate{}, nil
@@ -114,7 +116,7 @@ func (c *Conn) taken() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running >= c.cfg.MaxStreams {
+	if c.running-c.over >= c.cfg.MaxStreams || c.running >= 2*c.cfg.MaxStreams {
 		return &streamError{f.stream, RefusedStream}
 	}
 	s := &Stream{c: c, id: f.stream, Begun: c.cfg.Clock.Now(), expects: b.length, window: c.first, in: streamWindow, TooLarge: b.big, ended: end, WebSocketKey: b.key}

@@ -105,7 +105,7 @@ func (c *Conn) control(f frame, p []byte) error {
 }
 
 // idle reports whether a stream has not been begun. The lock is held.
-func (c *Conn) idle(id uint32) bool { return id > c.last || id%2 == 0 }
+func (c *Conn) idle(id uint32) bool { return id > max(c.last, c.passed) || id%2 == 0 }
 
 func (c *Conn) priority(f frame, p []byte) error {
 	switch {
@@ -323,7 +323,7 @@ func (c *Conn) content(p []byte) (n int, err error) {
 			return n, &streamError{s.id, ProtocolError}
 		}
 		if s == nil || !s.put(part, d.left-d.pad) {
-			c.credit += m
+			c.spare(s, m)
 		}
 	}
 	if d.left <= d.pad { // the rest is padding
@@ -336,7 +336,7 @@ func (c *Conn) content(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// spare gives room back that padding took.
+// spare gives room back that padding took, or what nobody reads.
 func (c *Conn) spare(s *Stream, n int) {
 	c.credit += n
 	if s != nil {

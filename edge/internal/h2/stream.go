@@ -29,6 +29,7 @@ type Stream struct {
 	// Under the lock of the connection. changed is for all that may be waited for.
 	changed sync.Cond
 	gone    bool // reset, by either side, or over
+	whole   bool // over, as both sides have ended
 
 	// What comes.
 	queue         []piece
@@ -136,10 +137,10 @@ func (s *Stream) Kill() {
 // put takes a part of a body; more is how much of its frame is to come. It reports whether it was taken. The lock of the
 // connection is held.
 func (s *Stream) put(p []byte, more int) bool {
+	s.got += int64(len(p)) // whether it is taken or not: the end is held against it
 	if s.gone || s.cutReads {
 		return false
 	}
-	s.got += int64(len(p))
 	for len(p) > 0 {
 		last := len(s.queue) - 1
 		if last < 0 || s.queue[last].n == len(s.queue[last].buf.B) {
@@ -166,8 +167,17 @@ func (s *Stream) endIn() {
 	s.ended = true
 	s.changed.Broadcast()
 	if s.sentEnd {
-		s.c.forget(s, false)
+		s.complete()
 	}
+}
+
+// complete is the end of a stream both ways. The lock of the connection is held.
+func (s *Stream) complete() {
+	if s.c.streams[s.id] == s {
+		s.whole = true
+		s.c.over++
+	}
+	s.c.forget(s, false)
 }
 
 func (s *Stream) pop() (*h1.Buffer, int) {
@@ -235,6 +245,22 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Discard reads what the peer still says until it has ended, or until an instant, and throws it away: also after CutReads, when
+// nothing reads any more.
+func (s *Stream) Discard(until conn.Instant) {
+	s.c.mu.Lock()
+	s.cutReads = false
+	s.c.mu.Unlock()
+	s.ReadBy(until)
+	for {
+		b, _, err := s.ReadLent(nil, h1.Large)
+		if err != nil {
+			return
+		}
+		s.c.cfg.Buffers.Return(b)
+	}
+}
+
 // taken gives back the room of what was lent at last. The lock of the connection is held.
 func (s *Stream) taken() {
 	c := s.c
@@ -271,10 +297,10 @@ func (s *Stream) wait(until conn.Instant) {
 	s.changed.Wait()
 }
 
-var (
-	errStalled = errors.New("the client gives the stream no room")
-	errEnded   = errors.New("the response has ended")
-)
+// ErrStalled is a peer that gives a stream no room to send in.
+var ErrStalled = errors.New("the client gives the stream no room")
+
+var errEnded = errors.New("the response has ended")
 
 // writable says why nothing can be sent. The lock of the connection is held.
 func (s *Stream) writable() error {
@@ -362,7 +388,7 @@ func (s *Stream) Write(p []byte, end bool) error {
 			if until == 0 {
 				until = now.Add(c.cfg.WriteTimeout)
 			} else if now >= until {
-				return errStalled
+				return ErrStalled
 			}
 			s.waitToSend(until, true)
 			continue
@@ -401,7 +427,7 @@ func (s *Stream) sent(end bool) {
 		return
 	}
 	if s.sentEnd = true; s.ended {
-		s.c.forget(s, false)
+		s.complete()
 	}
 }
 
@@ -412,6 +438,9 @@ func (s *Stream) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running--
+	if s.whole {
+		c.over--
+	}
 	c.credit += s.lent
 	s.lent = 0
 	for _, q := range s.queue {

@@ -64,6 +64,7 @@ const (
 	// taken: many servers write a frame by a system call.
 	maxFrame  = 16 << 10
 	maxTaken  = 64 << 10
+	frameHead = 9
 	maxStream = 1<<31 - 1
 	maxWindow = 1<<31 - 1
 	// assumedStreams is what a peer is taken to allow that says nothing (RFC 9113 section 5.1.2 recommends no less).

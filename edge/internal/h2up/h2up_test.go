@@ -596,3 +596,33 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("left: %d octets, %d streams, %d reserved", up.queued, len(up.streams), up.reserved)
 	}
 }
+
+// A body that is taken with its head is sent to its end, however much waits to be written before it.
+//
+// Covers: issue6 http2 origins
+func TestBodiesThatJustFit(t *testing.T) {
+	head := []byte("PUT / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+	taken := 0
+	for _, size := range []int{1, maxFrame, maxFrame + 1, 2 * maxFrame, 3*maxFrame + 1} {
+		for gap := range 200 { // around as much as fits, with the head
+			c := newConn(conn.NewClock(), h1.NewPool(), Config{})
+			c.window, c.peerWindow = 1<<20, 1<<20
+			c.out = make([]byte, maxBacklog-size-gap)
+			s := c.Reserve()
+			ok, err := s.Send(head, make([]byte, size), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				taken++
+			}
+			if s.sent != ok {
+				t.Errorf("%d octets with room for %d: taken %t, sent %t", size, size+gap, ok, s.sent)
+			}
+			s.Close()
+		}
+	}
+	if taken == 0 {
+		t.Error("nothing was taken")
+	}
+}

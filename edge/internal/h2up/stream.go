@@ -432,7 +432,9 @@ func (s *Stream) Send(head, body []byte, end bool) (taken bool, err error) {
 	c.out = appendBlock(c.out, s.id, block, s.sent)
 	c.ping()
 	c.writes.Signal()
-	if taken = int64(len(body)) <= min(s.window, c.window, maxBacklog-int64(len(c.out))); taken && len(body) > 0 {
+	size := int64(len(body))
+	heads := size / maxFrame * frameHead // of the frames before the last one
+	if taken = size <= min(s.window, c.window) && size+heads <= maxBacklog-int64(len(c.out)); taken && size > 0 {
 		s.writeSome(body, end)
 	}
 	return taken, nil

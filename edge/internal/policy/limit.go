@@ -15,6 +15,8 @@ const (
 	// maxClients is how many clients one limit counts apart in one shard: some 10 MB a limit in all. Beyond it, clients that are
 	// new share one count, so that a flood of made-up ones costs no memory and admits no more than one client.
 	maxClients = 4096
+	// maxRoom is the most that may be saved up: a century, beyond which times would overflow.
+	maxRoom = 100 * 365 * 24 * time.Hour
 )
 
 // Limits bounds the requests of clients.
@@ -50,16 +52,33 @@ func NewLimits(list []snapshot.EdgeLimit, before *Limits) *Limits {
 	for i := range list {
 		e := &list[i]
 		every := max(1, e.Per/time.Duration(e.Requests))
-		n := &limit{paths: newPaths(e.Paths), header: e.Header, every: every, room: every * time.Duration(e.Burst), most: maxClients, seed: maphash.MakeSeed()}
-		if before != nil && i < len(before.list) {
-			if b := before.list[i]; b.header == n.header && b.every == n.every && b.room == n.room {
-				n.seed = b.seed
-				n.take(b)
-			}
+		room := every * min(time.Duration(e.Burst), maxRoom/every)
+		n := &limit{paths: newPaths(e.Paths), header: e.Header, every: every, room: room, most: maxClients, seed: maphash.MakeSeed()}
+		if b := before.like(n, i); b != nil {
+			n.seed = b.seed
+			n.take(b)
 		}
 		l.list = append(l.list, n)
 	}
 	return l
+}
+
+// like is the limit among those before that n goes on from: the same one, wherever it stands, or the one in its place with the same
+// numbers, for other paths; nil: there is none.
+func (l *Limits) like(n *limit, i int) *limit {
+	if l == nil {
+		return nil
+	}
+	same := func(b *limit) bool { return b.header == n.header && b.every == n.every && b.room == n.room }
+	for _, b := range l.list {
+		if same(b) && b.paths.same(&n.paths) {
+			return b
+		}
+	}
+	if i < len(l.list) && same(l.list[i]) {
+		return l.list[i]
+	}
+	return nil
 }
 
 // take goes on from the counts of another.

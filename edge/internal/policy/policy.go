@@ -36,6 +36,10 @@ func newPaths(list []string) paths {
 	return p
 }
 
+func (p *paths) same(q *paths) bool {
+	return p.all == q.all && slices.Equal(p.exact, q.exact) && slices.Equal(p.prefixes, q.prefixes)
+}
+
 func (p *paths) fit(path []byte) bool {
 	if p.all {
 		return true

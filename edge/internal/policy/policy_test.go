@@ -4,29 +4,16 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"steerpoint/edge/internal/headtest"
 	"steerpoint/edge/internal/rules"
 	"steerpoint/snapshot"
 )
 
-// head is a head as a test writes it: "name: value" lines.
-type head []string
-
-func (h head) Field(name string, n int) ([]byte, bool) {
-	for _, line := range h {
-		k, v, _ := strings.Cut(line, ": ")
-		if strings.EqualFold(k, name) {
-			if n == 0 {
-				return []byte(v), true
-			}
-			n--
-		}
-	}
-	return nil, false
-}
+// head is a head as a test writes it.
+type head = headtest.Lines
 
 func from(addr, path string, lines ...string) *rules.Request {
 	return &rules.Request{Path: []byte(path), Client: netip.AddrPortFrom(netip.MustParseAddr(addr), 1), Country: "DE", Header: head(lines)}

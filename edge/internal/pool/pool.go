@@ -222,10 +222,10 @@ func (p *Pool) wait(ctx context.Context, turn chan struct{}) error {
 	defer p.mu.Unlock()
 	if i := slices.Index(p.waiting, turn); i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		return context.Cause(ctx)
+		return errors.Join(ErrBusy, context.Cause(ctx)) // whatever ended the wait: nobody has tried the origin
 	}
 	p.leave() // the turn came at the same moment, and goes to the next one
-	return context.Cause(ctx)
+	return errors.Join(ErrBusy, context.Cause(ctx))
 }
 
 // leave counts a request out, or gives its place to who waits. It is called with the lock held.

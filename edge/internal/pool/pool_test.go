@@ -188,6 +188,11 @@ func TestRequestsTakeTurns(t *testing.T) {
 	if _, err := p.Dial(context.Background(), false, 0); !errors.Is(err, ErrBusy) {
 		t.Errorf("waited for too long: %v", err)
 	}
+	over, end := context.WithDeadline(context.Background(), time.Unix(1, 0))
+	defer end()
+	if _, err := p.Dial(over, false, 0); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("whose time was over while it waited: %v", err)
+	}
 	p.Drop(first)
 }
 

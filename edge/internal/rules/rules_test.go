@@ -8,24 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"steerpoint/edge/internal/headtest"
 	"steerpoint/snapshot"
 )
 
-// head is a head as a test writes it: "name: value" lines.
-type head []string
-
-func (h head) Field(name string, n int) ([]byte, bool) {
-	for _, line := range h {
-		k, v, _ := strings.Cut(line, ": ")
-		if strings.EqualFold(k, name) {
-			if n == 0 {
-				return []byte(v), true
-			}
-			n--
-		}
-	}
-	return nil, false
-}
+// head is a head as a test writes it.
+type head = headtest.Lines
 
 // request is the request of the tests: everything has a value.
 func request() *Request {

@@ -137,18 +137,13 @@ func gatewaySection(w io.Writer, p text.Painter, s api.Status, all bool) {
 		return
 	}
 	fmt.Fprintln(w)
-	origins, healthy := 0, 0
+	origins := 0
 	for i := range g.Groups {
-		for j := range g.Groups[i].Origins {
-			if o := &g.Groups[i].Origins[j]; o.Enabled {
-				origins++
-				if o.Healthy == len(o.Seen) {
-					healthy++
-				}
-			}
-		}
+		_, enabled := groupCounts(&g.Groups[i])
+		origins += enabled
 	}
-	fmt.Fprintf(w, "gateways: %d of %d serve by snapshot %d; %d of %s healthy\n", g.Current, g.Gateways, g.Version, healthy, count(origins, "origin is", "origins are"))
+	said, _ := gatewaysAtAGlance(g)
+	fmt.Fprintln(w, said)
 	all = all || origins <= originsAtAGlance
 	var t text.Table
 	t.Row("SERVICE", "GROUP", "ORIGIN", "STATE", "LATENCY", "WHY")
@@ -218,20 +213,6 @@ func nodeGateway(n api.NodeView) text.Cell {
 	if g == nil {
 		return text.Cell{Text: "-"}
 	}
-	c := text.Cell{Text: "none", Color: text.Bad}
-	if g.Version > 0 {
-		c = text.Cell{Text: fmt.Sprintf("%d, %d of %s up", g.Version, g.Healthy, count(g.Origins, "origin", "origins"))}
-	}
-	if g.FromDisk {
-		c.Text += ", from its disk"
-	}
-	switch {
-	case g.Error != "":
-		c.Text += fmt.Sprintf(", refused %d", g.Refused)
-		c.Color = text.Bad
-	case g.Behind && g.Version > 0:
-		c.Text += ", behind"
-		c.Color = text.Warn
-	}
-	return c
+	words := fmt.Sprintf("%d, %d of %s up", g.Version, g.Healthy, count(g.Origins, "origin", "origins"))
+	return inUse{g.Version, g.Refused, g.FromDisk, g.Behind, g.Error}.cell(words)
 }

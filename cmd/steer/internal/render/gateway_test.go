@@ -103,3 +103,62 @@ func TestNodesWithGateways(t *testing.T) {
 		}
 	}
 }
+
+// Where there are gateways, the live view has a line that says how they are, and below the rules each of them and each origin; it fits
+// the terminal all the same. Where there are none it is as it was.
+// Covers: issue6 gateway status, issue4 top
+func TestTopWithGateways(t *testing.T) {
+	v := topSample()
+	draw := func() string { lines, _ := Top(text.Painter{}, v); return strings.Join(lines, "\n") }
+	before := draw()
+	if strings.Contains(before, "gateways:") || strings.Contains(before, "GATEWAY") || strings.Contains(before, "GROUP / ORIGIN") {
+		t.Fatalf("without a gateway:\n%s", before)
+	}
+	n := v.Status.Nodes
+	v.Status.Nodes = append(n[:len(n):len(n)],
+		api.NodeView{Name: "fra1", State: api.NodeConnected, Connected: true, Gateway: &api.NodeEdge{Version: 41, Connections: 120, Origins: 2, Healthy: 2}},
+		api.NodeView{Name: "tyo1", State: api.NodeConnected, Connected: true, Gateway: &api.NodeEdge{Version: 40, Behind: true, Connections: 7, Origins: 2, Healthy: 1}})
+	v.Status.Gateway = &api.EdgeStatus{Version: 41, Gateways: 2, Current: 1, Left: 3, Groups: []api.GroupStatus{{
+		Service: "shop", Group: "web", Origins: []api.OriginStatus{
+			{Origin: "a", Enabled: true, Healthy: 2, Seen: []api.OriginView{seenBy("fra1", true, 1.5), seenBy("tyo1", true, 120)}},
+			{Origin: "b", Enabled: true, Healthy: 1, Seen: []api.OriginView{seenBy("fra1", true, 2), seenBy("tyo1", false, 0)}, Why: "not healthy: x\x1b[2J (1 of 2 gateways)"},
+			{Origin: "c", Seen: []api.OriginView{seenBy("fra1", false, 0)}, Why: "left out: disabled"},
+		},
+	}}}
+	got := draw()
+	if !strings.Contains(got, "\ngateways: 1 of 2 serve by snapshot 41; 1 of 2 origins are healthy\n") {
+		t.Errorf("the line at the top is missing:\n%s", got)
+	}
+	_, below, _ := strings.Cut(got, "\nGATEWAY")
+	below, _, _ = strings.Cut("GATEWAY"+below, "\nLAST SWITCHES")
+	compare(t, below, `GATEWAY  STATE      CLIENTS  SNAPSHOT
+fra1     connected  120      41, 2 of 2 origins up
+tyo1     connected  7        40, 1 of 2 origins up, behind
+
+GROUP / ORIGIN  STATE          LATENCY        WHY
+shop/web        1 of 2 up
+    a           up             1.5ms - 120ms
+    b           up for 1 of 2  2.0ms          not healthy: x[2J (1 of 2 gateways)
+    c           disabled       -              left out: disabled
+and 3 more origin groups that are as they should be
+`)
+	for _, size := range [][2]int{{1, 1}, {40, 12}, {80, 24}} {
+		v.Width, v.Height = size[0], size[1]
+		for v.Scroll = 0; v.Scroll < 60; v.Scroll += 5 {
+			lines, _ := Top(text.Painter{}, v)
+			if len(lines) > v.Height {
+				t.Errorf("%v: %d lines", size, len(lines))
+			}
+			for _, l := range lines {
+				if text.Width(l) > v.Width {
+					t.Errorf("%v: too long: %q", size, l)
+				}
+			}
+		}
+	}
+	v.Width, v.Height = 100, 24
+	_, most := Top(text.Painter{}, v)
+	if v.Scroll = most; !strings.Contains(draw(), "more origin groups") {
+		t.Errorf("the end cannot be scrolled to:\n%s", draw())
+	}
+}

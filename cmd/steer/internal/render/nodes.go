@@ -114,18 +114,31 @@ func nodeMap(n api.NodeView, newest uint64) text.Cell {
 	if m == nil {
 		return text.Cell{Text: "-"}
 	}
+	words := fmt.Sprintf("%d, %s old", m.Version, seconds(m.AgeSeconds))
+	return inUse{m.Version, m.Refused, m.FromDisk, newest > m.Version, m.Error}.cell(words)
+}
+
+// inUse is how a node stands with the snapshot that it goes on by.
+type inUse struct {
+	version, refused uint64
+	fromDisk, behind bool
+	err              string // of the one it refused
+}
+
+// cell says so; words are for the snapshot, if there is one.
+func (s inUse) cell(words string) text.Cell {
 	c := text.Cell{Text: "none", Color: text.Bad}
-	if m.Version > 0 {
-		c = text.Cell{Text: fmt.Sprintf("%d, %s old", m.Version, seconds(m.AgeSeconds))}
+	if s.version > 0 {
+		c = text.Cell{Text: words}
 	}
-	if m.FromDisk {
+	if s.fromDisk {
 		c.Text += ", from its disk"
 	}
 	switch {
-	case m.Error != "":
-		c.Text += fmt.Sprintf(", refused %d", m.Refused)
+	case s.err != "":
+		c.Text += fmt.Sprintf(", refused %d", s.refused)
 		c.Color = text.Bad
-	case newest > m.Version && m.Version > 0:
+	case s.behind && s.version > 0:
 		c.Text += ", behind"
 		c.Color = text.Warn
 	}

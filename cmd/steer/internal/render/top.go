@@ -49,7 +49,7 @@ const topSwitches = 5
 // Top gives the lines of a frame, and how far it can be scrolled.
 func Top(p text.Painter, v *TopView) (lines []string, most int) {
 	head := topHead(v)
-	body := topRules(v)
+	body := append(topRules(v), topGateways(v)...)
 	foot := topFoot(v)
 	if v.Height > 0 {
 		room := max(v.Height-len(head)-len(foot), 1)
@@ -119,6 +119,9 @@ func topHead(v *TopView) []topLine {
 	first = append(first, text.Cell{Text: fmt.Sprintf("%d without a well edge", down), Color: map[bool]text.Color{true: text.Bad}[down > 0]},
 		text.Cell{Text: fmt.Sprintf("   map %d on %d of %d", s.Map.Version, s.Map.Current, s.Map.Nodes)})
 	out := []topLine{first}
+	if said, well := gatewaysAtAGlance(s.Gateway); said != "" {
+		out = append(out, topLine{{Text: said, Color: map[bool]text.Color{false: text.Bad}[well]}})
+	}
 	if said := noNews(v); said != "" {
 		out = append(out, topLine{{Text: said, Color: text.Bad}})
 	}

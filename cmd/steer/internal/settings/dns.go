@@ -64,6 +64,9 @@ func (n *Network) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%q is no network: write it like 192.0.2.0/24 or 2001:db8::/32", s)
 	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 { // an IPv4 network in IPv6 form: addresses are compared as IPv4
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
 	*n = Network(p.Masked())
 	return nil
 }

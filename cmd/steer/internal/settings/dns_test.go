@@ -23,6 +23,19 @@ func load(t *testing.T, text string) (Settings, string, error) {
 	return s, dir, err
 }
 
+// An IPv4 network in IPv6 form is that of IPv4, or no address would ever lie in it.
+// Covers: issue5 dns settings
+func TestNetworks(t *testing.T) {
+	for text, want := range map[string]string{
+		"::ffff:203.0.113.0/120": "203.0.113.0/24", "::ffff:10.1.2.3/104": "10.0.0.0/8", "::ffff:192.0.2.1": "192.0.2.1/32", "::/0": "::/0", "10.1.2.3/8": "10.0.0.0/8",
+	} {
+		var n Network
+		if err := n.UnmarshalText([]byte(text)); err != nil || netip.Prefix(n).String() != want {
+			t.Errorf("%s: %s, %v", text, netip.Prefix(n), err)
+		}
+	}
+}
+
 // What the name server is told in steer.yaml.
 // Covers: issue5 dns settings
 func TestDNS(t *testing.T) {
