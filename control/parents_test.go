@@ -134,7 +134,9 @@ func TestParentIsAsked(t *testing.T) {
 	p.set("192.0.2.12")
 	r.clocks.pass(parentAwaited)
 	// In the audit trail: if it was seen before the clock went on, the zone is signed no more by now.
-	r.await("no DS is left", func() bool { return strings.Contains(r.textAt("/api/v1/audit"), "no name server of example.net has any") })
+	r.await("no DS is left", func() bool {
+		return strings.Contains(r.textAt("/api/v1/audit"), "no name server of example.net has any")
+	})
 	if want := "every name server of example.net has it, with a TTL of 2h0m0s"; !strings.Contains(r.textAt("/api/v1/audit"), want) {
 		t.Errorf("the audit trail does not say %q", want)
 	}
